@@ -249,7 +249,7 @@ typedef enum inferd_priority {
 
 // One inference. Zero-initialise, then set the fields that are needed.
 typedef struct inferd_request {
-    const char *model;
+    const char *model;   // NAME, or NAME:SIGNATURE for a further signature of the model file
     const char *version; // NULL: the newest version
     const char *device;  // NULL: the device on which the model is placed
     const char *id;      // any text, which inferd_result_id() returns; NULL: none

@@ -179,17 +179,19 @@ static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_
 }
 
 static enum inf_code import_tflite(struct inf_graph **out_graph, struct inf_model_info *info,
-                                   int directory_fd, const char *name,
+                                   const struct inf_shard_place *place, const char *name,
                                    const struct inf_import_options *options, struct inf_error *err)
 {
     INF_CLEANUP(free_text) char *data = NULL;
     size_t size;
     char producer[64];
     struct inf_tally tally = INF_TALLY_INIT;
-    INF_TRY(inf_file_read_all(&data, &size, directory_fd, name, INF_LIMIT_MODEL_TFLITE_BYTES, err));
+    const struct inf_tflite_files files = {.place = *place, .tally = &tally};
+    INF_TRY(inf_file_read_all(&data, &size, place->directory_fd, name, INF_LIMIT_MODEL_TFLITE_BYTES,
+                              err));
     inf_tally_add(&tally, data, size);
     struct inf_span bytes = {(const uint8_t *)data, size};
-    enum inf_code code = inf_tflite_import(out_graph, producer, bytes, options, err);
+    enum inf_code code = inf_tflite_import(out_graph, producer, bytes, &files, options, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "model '%s'", name);
     if (info == NULL)
@@ -217,11 +219,10 @@ enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_mod
     if (is_json(&beginning))
         return import_json(out_graph, info, directory_fd, name,
                            options != NULL ? options : &defaults, err);
-    if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size})) {
-        struct inf_shard_place place = place_beside(directory_fd, name);
+    struct inf_shard_place place = place_beside(directory_fd, name);
+    if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size}))
         return import_onnx(out_graph, info, &place, name, options, err);
-    }
     if (inf_tflite_looks_like((struct inf_span){beginning.bytes, beginning.size}))
-        return import_tflite(out_graph, info, directory_fd, name, options, err);
+        return import_tflite(out_graph, info, &place, name, options, err);
     return fail_unknown(&beginning, name, err);
 }

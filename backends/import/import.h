@@ -15,7 +15,7 @@ struct inf_model_info {
     char format[32];       // "tfjs_graph_model", "tfjs_layers_model", "onnx", "tflite"
     char producer[64];     // the program that wrote the file; "" if the file does not say
     uint64_t file_bytes;   // total size of all files read
-    uint64_t content_hash; // hash of the bytes of all files, in the order read
+    uint64_t content_hash; // hash of the bytes of all files (struct inf_tally)
 };
 
 // Reads the model file `name`, with its shards and external data, beneath the directory

@@ -2,6 +2,10 @@
 // One load, from top to bottom: finds the file, reads the settings, compares them with the served
 // model, imports the graph, and warms the model up (daemon/load/warm_up.h). If a model is only
 // placed again, the file is not read and the graph of the served model is copied.
+//
+// If the file has several signatures, each further one becomes a model of its own, which the model
+// of the default signature owns: all are replaced and unloaded together. A signature that cannot be
+// loaded does not fail the load.
 #include "daemon/load/load.h"
 
 #include <assert.h>
@@ -15,6 +19,7 @@
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
+#include "proto/wire/message.h"
 
 struct load {
     struct inf_load_job *job;
@@ -22,6 +27,9 @@ struct load {
     bool from_plan;    // the graph is that of a plan
     // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
     uint64_t journal_key;
+    // The job whose cancellation ends the load: `job`, or, if this is the load of a further
+    // signature, the job of the whole file.
+    const struct inf_load_job *order;
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
@@ -30,6 +38,7 @@ struct load {
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best
     struct inf_graph *graph;
     struct inf_model_info info;
+    uint64_t file_hash;                        // hash of the model file, without its signature
     struct inf_model_description *description; // of the model file; one reference; NULL: none
     // Format of the model file, such as "inferd_tfjs_graph_model".
     char platform[40];
@@ -60,6 +69,7 @@ static enum inf_code warm_up_replicas(struct load *load, const struct inf_warm_p
 static enum inf_code warm_up_model(struct load *load, struct inf_error *err)
 {
     struct inf_warm_up warm_up = {.job = load->job,
+                                  .cancelled = &load->order->cancelled,
                                   .options = load->options,
                                   .progress = load->progress,
                                   .allow = load->allow,
@@ -86,28 +96,30 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
     served->content_hash = load->info.content_hash;
+    served->file_hash = load->file_hash;
     served->description = load->description;
     load->description = NULL;
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
                                             .already_run = load->from_plan,
-                                            .cancelled = &load->job->cancelled};
+                                            .cancelled = &load->order->cancelled};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     inf_model_set_arena_budget(served->model, load->options->arena_budget);
     // While the model is not served, only this job compiles it.
-    inf_model_set_cancelled(served->model, &load->job->cancelled);
+    inf_model_set_cancelled(served->model, &load->order->cancelled);
     enum inf_code code = warm_up_model(load, err);
-    // The check is in the directory of the model. It is not run if the model is a single file, or
-    // if the model is only placed again and its directory is not open.
-    if (code == INF_OK && load->location.has_directory)
+    // The check is in the directory of the model, and is one of the default signature. It is not
+    // run if the model is a single file, or if the model is only placed again and its directory is
+    // not open.
+    if (code == INF_OK && load->location.has_directory && load->order == load->job)
         code = inf_model_check_run(served, load->location.directory_fd, &load->job->cancelled,
                                    load->options->log, err);
     inf_model_set_cancelled(served->model, NULL);
     INF_TRY(code);
     // A compilation that failed may be no failure of the load, but a cancellation is one.
-    INF_TRY(inf_load_job_check(load->job, err));
+    INF_TRY(inf_load_job_check(load->order, err));
     inf_model_allow_eviction(served->model);
     return INF_OK;
 }
@@ -171,6 +183,7 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     if (load->job->model.config_complete)
         load->location.config_stamp = base->config_stamp;
     load->info.content_hash = base->content_hash;
+    load->file_hash = base->file_hash;
     snprintf(load->location.version, sizeof load->location.version, "%s", base->version);
     snprintf(load->platform, sizeof load->platform, "%s", base->platform);
     load->description = inf_model_description_ref(base->description);
@@ -200,7 +213,6 @@ static bool take_plan(struct load *load) INF_MAY_BLOCK
     load->from_plan = true;
     load->info.content_hash = facts.content_hash;
     snprintf(load->info.format, sizeof load->info.format, "%s", facts.format);
-    snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
     return true;
 }
 
@@ -215,7 +227,7 @@ static void offer_plan(const struct load *load, struct inf_served *served)
          load->info.file_bytes != inf_model_location_bytes(&load->location)))
         return;
     served->plan_key = load->plan_key;
-    served->plan_facts.content_hash = load->info.content_hash;
+    served->plan_facts.content_hash = load->file_hash;
     snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
 }
 
@@ -224,13 +236,18 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
                                               .signature = load->config.signature,
                                               .description = &load->description,
-                                              .cancelled = &load->job->cancelled};
+                                              .cancelled = &load->order->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
     find_plan_key(load);
-    if (take_plan(load))
-        return INF_OK;
-    INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
-                                  load->location.file, &import, err));
+    if (!take_plan(load))
+        INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
+                                      load->location.file, &import, err));
+    // Saved shapes, races and precision checks are found by the content hash. Two signatures of one
+    // file are two graphs, so the hash covers the signature too.
+    load->file_hash = load->info.content_hash;
+    if (load->config.signature[0] != '\0')
+        load->info.content_hash =
+            inf_record_hash_text(load->info.content_hash, load->config.signature);
     snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
     if (load->description != NULL && load->description->problem[0] != '\0')
         inf_log(load->options->log, INF_LOG_WARNING,
@@ -315,6 +332,127 @@ static enum inf_code begin_journal(struct load *load, struct inf_error *err) INF
     return INF_OK;
 }
 
+// --- further signatures of the file ---
+
+static void ignore_progress(void *context, const char *version, const char *stage, uint32_t percent)
+{
+    (void)context;
+    (void)version;
+    (void)stage;
+    (void)percent;
+}
+
+// Returns the model that served `key` of the file before it was placed again; NULL: none did.
+static struct inf_served *find_base(const struct inf_served *base, const char *key)
+{
+    for (uint32_t i = 0; base != NULL && i < base->signature_count; i++)
+        if (strcmp(base->signatures[i].key, key) == 0)
+            return base->signatures[i].served;
+    return NULL;
+}
+
+// Loads the graph of one signature like a model of its own, and compiles it.
+static enum inf_code run_signature_load(struct load *part, const struct load *whole,
+                                        struct inf_error *err)
+{
+    struct inf_served *base = find_base(whole->job->base, part->config.signature);
+    if (base != NULL) {
+        part->job->base = inf_served_ref(base);
+        INF_TRY(copy_base(part, err));
+    } else if (whole->job->base != NULL) {
+        return inf_fail(err, INF_UNAVAILABLE, "it was not served when the model was placed again");
+    } else {
+        INF_TRY(read_model(part, err));
+    }
+    if (part->file_hash != whole->file_hash)
+        return inf_fail(err, INF_UNAVAILABLE, "the file changed while it was being loaded");
+    return create_served(part, err);
+}
+
+// Loads signature->key of the file that `whole` has loaded. Failures are kept in the signature,
+// because a file may have signatures for training, which are not supported.
+//
+// INF_CANCELLED, INF_DEADLINE  the load was cancelled.
+static enum inf_code load_signature(const struct load *whole,
+                                    struct inf_served_signature *signature, struct inf_error *err)
+{
+    static const struct inf_load_progress_sink silent = {.report = ignore_progress};
+    struct inf_error why = {0};
+    struct load part = {.job = inf_load_job_create(INF_LOAD_JOB_MODEL),
+                        .order = whole->order,
+                        .options = whole->options,
+                        .progress = &silent,
+                        .location = whole->location, // borrowed
+                        .config = whole->config,
+                        .allow = whole->allow,
+                        .pinned = whole->pinned};
+    if (part.job == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a load");
+    snprintf(part.config.signature, sizeof part.config.signature, "%s", signature->key);
+    inf_served_signature_name(part.job->name, whole->job->name, signature->key);
+    part.job->model.rules = whole->job->model.rules;
+    part.job->model.precision_requested = whole->job->model.precision_requested;
+    enum inf_code code = run_signature_load(&part, whole, &why);
+    if (code == INF_OK) {
+        signature->served = part.served;
+        part.served = NULL;
+        inf_log(whole->options->log, INF_LOG_INFO, "signature loaded name=%s device=%s",
+                part.job->name, inf_device_info(signature->served->device)->name);
+    } else {
+        snprintf(signature->reason, sizeof signature->reason, "%.255s", why.text);
+        inf_log(whole->options->log, INF_LOG_WARNING, "signature not loaded name=%s reason=\"%s\"",
+                part.job->name, why.text);
+    }
+    inf_graph_destroy(&part.graph);
+    inf_model_description_unref(&part.description);
+    inf_served_destroy(&part.served);
+    inf_load_job_destroy(&part.job);
+    return inf_load_job_check(whole->order, err);
+}
+
+// Returns true if clients can name `key` of this model and `key` is not the default signature.
+static bool is_further_signature(const struct inf_served *served, const char *key)
+{
+    return strcmp(key, served->default_signature) != 0 && inf_model_name_valid(key) &&
+           strlen(served->name) + 1 + strlen(key) <= INF_LIMIT_MODEL_NAME;
+}
+
+// Loads the other signatures of the file, unless the settings choose one.
+static enum inf_code load_signatures(struct load *load, struct inf_error *err)
+{
+    struct inf_served *served = load->served;
+    const struct inf_model_description *description = served->description;
+    if (load->config.signature[0] != '\0')
+        snprintf(served->default_signature, sizeof served->default_signature, "%.*s",
+                 (int)INF_LIMIT_MODEL_NAME, load->config.signature);
+    if (load->config.signature[0] != '\0' || description == NULL ||
+        description->signature_count == 0)
+        return INF_OK;
+    if (description->default_signature != NULL &&
+        inf_model_name_valid(description->default_signature))
+        snprintf(served->default_signature, sizeof served->default_signature, "%s",
+                 description->default_signature);
+    uint32_t capacity = INF_MIN(description->signature_count, INF_SERVED_SIGNATURES);
+    served->signatures = calloc(capacity, sizeof *served->signatures);
+    if (served->signatures == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for signatures");
+    for (uint32_t i = 0; i < description->signature_count; i++) {
+        const char *key = description->signatures[i];
+        if (!is_further_signature(served, key))
+            continue;
+        if (served->signature_count == capacity) {
+            inf_log(load->options->log, INF_LOG_WARNING,
+                    "signatures not loaded name=%s most=%u first=%s", served->name,
+                    INF_SERVED_SIGNATURES, key);
+            break;
+        }
+        struct inf_served_signature *signature = &served->signatures[served->signature_count++];
+        snprintf(signature->key, sizeof signature->key, "%s", key);
+        INF_TRY(load_signature(load, signature, err));
+    }
+    return INF_OK;
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
@@ -345,6 +483,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     INF_TRY(create_served(load, err));
     offer_plan(load, load->served);
+    INF_TRY(load_signatures(load, err));
     job->model.served = load->served;
     load->served = NULL;
     return INF_OK;
@@ -356,6 +495,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
     assert(job->kind == INF_LOAD_JOB_MODEL && job->model.served == NULL);
     struct load load = {
         .job = job,
+        .order = job,
         .options = options,
         .progress = progress,
         .location = {.directory_fd = -1, .config_fd = -1},

@@ -342,6 +342,14 @@ static void explain_cancellation(const struct inf_load_job *job, struct inf_erro
     (void)inf_error_prefix(err, reason.code, "%.200s", reason.text);
 }
 
+// Makes a new model return to the loader when its last reference is dropped.
+static void adopt_model(struct inf_loader *loader, struct inf_served *served, uint64_t load_ns)
+{
+    served->loader = loader;
+    served->load_ns = load_ns;
+    served->retire = retire_model;
+}
+
 static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
@@ -355,11 +363,12 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
         *err = (struct inf_error){0};
     else
         explain_cancellation(job, err);
-    if (job->model.served != NULL) {
-        job->model.served->loader = loader;
-        job->model.served->load_ns = inf_clock_ns() - start_ns;
-        job->model.served->retire = retire_model;
-    }
+    struct inf_served *served = job->model.served;
+    if (served != NULL)
+        adopt_model(loader, served, inf_clock_ns() - start_ns);
+    for (uint32_t i = 0; served != NULL && i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            adopt_model(loader, served->signatures[i].served, 0);
     log_outcome(loader, job, start_ns);
 }
 

@@ -4,7 +4,9 @@
 #include "daemon/load/served.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct inf_served *inf_served_ref(struct inf_served *served)
 {
@@ -30,6 +32,59 @@ void inf_served_unref(struct inf_served **served)
         self->retire(self);
 }
 
+void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,
+                               const char *key)
+{
+    size_t length = strlen(model), key_length = strlen(key);
+    assert(length + 1 + key_length <= INF_LIMIT_MODEL_NAME);
+    memcpy(name, model, length);
+    name[length] = ':';
+    memcpy(name + length + 1, key, key_length + 1);
+}
+
+// Appends the key of a signature to a list for an error text, as far as there is room.
+static void append_key(char *list, size_t capacity, const char *key)
+{
+    size_t used = strlen(list);
+    if (key[0] != '\0')
+        snprintf(list + used, capacity - used, "%s%s", used > 0 ? ", " : "", key);
+}
+
+enum inf_code inf_served_find_signature(struct inf_served *served, const char *key,
+                                        struct inf_served **out_served, struct inf_error *err)
+{
+    char known[160] = "";
+    *out_served = served;
+    if (served->default_signature[0] != '\0' && strcmp(served->default_signature, key) == 0)
+        return INF_OK;
+    append_key(known, sizeof known, served->default_signature);
+    for (uint32_t i = 0; i < served->signature_count; i++) {
+        const struct inf_served_signature *signature = &served->signatures[i];
+        append_key(known, sizeof known, signature->key);
+        if (strcmp(signature->key, key) != 0)
+            continue;
+        *out_served = signature->served;
+        if (signature->served != NULL)
+            return INF_OK;
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
+                               "model '%s': signature '%s' did not load: %s", served->name, key,
+                               signature->reason);
+    }
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                           "model '%s' has no signature '%s'; it has %s", served->name, key,
+                           known[0] != '\0' ? known : "none");
+}
+
+// Drops the reference that the model of the default signature holds. If the load of the file failed
+// later, the model was never served: this is the last reference, and no loader frees the model.
+static void drop_signature(struct inf_served **served) INF_MAY_BLOCK
+{
+    if (*served != NULL && (*served)->retire == NULL)
+        inf_served_destroy(served);
+    else
+        inf_served_unref(served);
+}
+
 void inf_served_destroy(struct inf_served **served)
 {
     struct inf_served *self = *served;
@@ -39,6 +94,9 @@ void inf_served_destroy(struct inf_served **served)
     inf_device_unref(&self->device);
     inf_model_description_unref(&self->description);
     free(self->first_shapes);
+    for (uint32_t i = 0; i < self->signature_count; i++)
+        drop_signature(&self->signatures[i].served);
+    free(self->signatures);
     free(self);
     *served = NULL;
 }

@@ -41,6 +41,16 @@ struct inf_shadow_notes {
     char alarm[INF_SHADOW_TEXT];
 };
 
+// The most signatures (entry points) of a model file that are served beside the default one.
+#define INF_SERVED_SIGNATURES 16u
+
+// One signature of a model file beside the default one. Clients name it MODEL:KEY.
+struct inf_served_signature {
+    char key[INF_LIMIT_MODEL_NAME + 1];
+    struct inf_served *served; // one reference; NULL: the signature is not served
+    char reason[256];          // why the signature is not served; "" if it is
+};
+
 // One version of one model, ready to run. Immutable except for its counters and the fields marked
 // "only the loop". Shared by reference: the store holds one reference, and every request in flight
 // holds another.
@@ -49,6 +59,7 @@ struct inf_served {
     void (*retire)(struct inf_served *served); // called when the last reference is dropped
     struct inf_loader *loader;                 // frees the model; outlives every reference
     struct inf_served *next;                   // in the loader's list of models to free
+    // Name of the model; MODEL:SIGNATURE if this is not the default signature of its file.
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
     char platform[40]; // format of the model file, such as "inferd_tfjs_graph_model"
@@ -69,7 +80,9 @@ struct inf_served {
     struct inf_model_profile profile;
     uint64_t stamp;        // stamp of the model file; changes when the file changes
     uint64_t config_stamp; // stamp of the settings file; 0: there is none
-    uint64_t content_hash; // hash of the model file
+    // Hash of the model file and of the signature: two graphs of one file have different hashes.
+    uint64_t content_hash;
+    uint64_t file_hash; // hash of the model file alone
     // Key under which the plan of the model is kept for the next load
     // (backends/saved/plan_cache.h); 0: it is kept already, or cannot be.
     uint64_t plan_key;
@@ -87,6 +100,10 @@ struct inf_served {
     struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
     // Shapes with which races run the model, one per input; NULL: not known.
     struct inf_shape *first_shapes;
+    // Key of the default signature, which MODEL:KEY names too; "": it has none.
+    char default_signature[INF_LIMIT_MODEL_NAME + 1];
+    struct inf_served_signature *signatures; // the other signatures; owned
+    uint32_t signature_count;
 };
 
 // Takes another reference to a model. May be called on any thread.
@@ -96,6 +113,20 @@ struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 // the loader thread, which frees it, so this function never blocks. Any thread may call it. NULL is
 // allowed.
 void inf_served_unref(struct inf_served **served);
+
+// Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME
+// characters.
+void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,
+                               const char *key);
+
+// Finds the model that serves the signature `key` of the file of `served`. The result is borrowed
+// from `served`.
+//
+// INF_NOT_FOUND     (MODEL_NOT_FOUND) the file has no such signature; the text lists those it has.
+// INF_PRECONDITION  (MODEL_FAILED) the signature could not be loaded; the text says why.
+enum inf_code inf_served_find_signature(struct inf_served *served, const char *key,
+                                        struct inf_served **out_served,
+                                        struct inf_error *err) INF_NODISCARD;
 
 // Frees a model that has no references left, and sets the pointer to NULL. NULL is allowed.
 void inf_served_destroy(struct inf_served **served) INF_MAY_BLOCK;

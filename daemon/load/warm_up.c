@@ -37,8 +37,7 @@ static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
         return INF_OK;
     enum inf_code code = inf_trial_run_init(&trial, graph, err);
     if (code == INF_OK)
-        code = inf_trial_run_execute_cancellable(&trial, executable, &warm_up->job->cancelled, NULL,
-                                                 err);
+        code = inf_trial_run_execute_cancellable(&trial, executable, warm_up->cancelled, NULL, err);
     inf_trial_run_fini(&trial);
     return code;
 }
@@ -96,7 +95,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
         warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     if (code == INF_OK && warm_up->served->config.warmup)
-        inf_batch_trial_run(served, batch_rows_max(warm_up), &warm_up->job->cancelled,
+        inf_batch_trial_run(served, batch_rows_max(warm_up), warm_up->cancelled,
                             warm_up->options->log);
     return code;
 }

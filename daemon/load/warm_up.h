@@ -9,6 +9,7 @@
 // The state of one warm-up. All objects that its pointers refer to outlive it.
 struct inf_warm_up {
     const struct inf_load_job *job; // the job, of kind INF_LOAD_JOB_MODEL
+    const atomic_bool *cancelled;   // set to end the warm-up
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_allow_rules allow; // rules for which devices may be chosen

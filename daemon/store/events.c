@@ -188,6 +188,20 @@ static void sync_versions(struct inf_model_store *store, struct inf_model_entry 
     settle_versions(store, model);
 }
 
+// Lets the counters of a model that was placed again, and those of its signatures, continue.
+static void continue_counters(struct inf_served *served, const struct inf_served *before)
+{
+    atomic_store(&served->request_count, atomic_load(&before->request_count));
+    for (uint32_t i = 0; i < served->signature_count; i++) {
+        struct inf_served *old = NULL;
+        for (uint32_t j = 0; j < before->signature_count && old == NULL; j++)
+            if (strcmp(before->signatures[j].key, served->signatures[i].key) == 0)
+                old = before->signatures[j].served;
+        if (old != NULL && served->signatures[i].served != NULL)
+            continue_counters(served->signatures[i].served, old);
+    }
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -221,7 +235,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     }
     // If the model was only placed again, clients see the same model, so its counters continue.
     if (job->base != NULL)
-        atomic_store(&job->model.served->request_count, atomic_load(&job->base->request_count));
+        continue_counters(job->model.served, job->base);
     if (entry->pin[0] == '\0' && entry->served != NULL &&
         strcmp(entry->served->version, job->model.served->version) != 0)
         keep_version(store, entry, &job->model.versions);

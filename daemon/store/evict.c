@@ -8,10 +8,28 @@
 
 #include "backends/base/clock.h"
 
-uint64_t inf_store_count_bytes(const struct inf_served *served)
+static uint64_t count_own_bytes(const struct inf_served *served)
 {
     struct inf_model_memory memory = inf_model_memory(served->model);
     return memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
+}
+
+uint64_t inf_store_count_bytes(const struct inf_served *served)
+{
+    uint64_t bytes = count_own_bytes(served);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            bytes += count_own_bytes(served->signatures[i].served);
+    return bytes;
+}
+
+uint64_t inf_store_last_use_ns(const struct inf_served *served)
+{
+    uint64_t used_ns = served->used_ns;
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            used_ns = INF_MAX(used_ns, served->signatures[i].served->used_ns);
+    return used_ns;
 }
 
 uint64_t inf_store_count_models(struct inf_model_store *store)
@@ -37,8 +55,13 @@ bool inf_store_is_awaited(const struct inf_model_entry *entry)
 
 bool inf_store_is_busy(const struct inf_model_entry *entry)
 {
-    return inf_store_is_awaited(entry) || entry->pending > 0 || entry->races > 0 ||
-           atomic_load(&entry->served->references) > 1;
+    const struct inf_served *served = entry->served;
+    bool busy = inf_store_is_awaited(entry) || entry->pending > 0 || entry->races > 0 ||
+                atomic_load(&served->references) > 1;
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        busy = busy || (served->signatures[i].served != NULL &&
+                        atomic_load(&served->signatures[i].served->references) > 1);
+    return busy;
 }
 
 void inf_store_unload_entry(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -62,7 +85,7 @@ static double rate_unload(const struct inf_served *served, uint64_t now_ns)
     // loads in an instant is unloaded however recently it was used.
     double load_ns = (double)INF_MAX(served->load_ns, INF_NS_PER_MS);
     return (double)inf_store_count_bytes(served) *
-           (double)(now_ns - INF_MIN(now_ns, served->used_ns)) / load_ns;
+           (double)(now_ns - INF_MIN(now_ns, inf_store_last_use_ns(served))) / load_ns;
 }
 
 uint64_t inf_store_evict(struct inf_model_store *store, uint64_t bytes, uint64_t now_ns,

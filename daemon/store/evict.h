@@ -7,8 +7,11 @@
 #include "backends/base/role.h"
 #include "daemon/store/state.h"
 
-// Returns the memory of a served model: constants, packed weights and arenas.
+// Returns the memory of a served model with all its signatures: constants, packed weights, arenas.
 uint64_t inf_store_count_bytes(const struct inf_served *served);
+
+// Returns the time of the last use of a model in any of its signatures.
+uint64_t inf_store_last_use_ns(const struct inf_served *served);
 
 // Returns the memory of all served models, and notes it in the budget.
 uint64_t inf_store_count_models(struct inf_model_store *store) INF_ON_LOOP;

@@ -57,7 +57,7 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
         if (!inf_store_may_unload(entry) || entry->served->config.idle_unload_ms == 0)
             continue;
         uint64_t limit_ns = entry->served->config.idle_unload_ms * INF_NS_PER_MS;
-        uint64_t due_ns = entry->served->used_ns + limit_ns;
+        uint64_t due_ns = inf_store_last_use_ns(entry->served) + limit_ns;
         if (inf_store_is_busy(entry))
             due_ns = now_ns + limit_ns;
         if (due_ns > now_ns) {

@@ -40,6 +40,37 @@ static enum inf_code find_served_entry(struct inf_model_store *store, const char
                                        err);
 }
 
+// Finds the model that NAME or NAME:SIGNATURE names, and the entry that has it. The model is
+// borrowed from the entry. Otherwise like find_served_entry().
+static enum inf_code find_served(struct inf_model_store *store, const char *reference,
+                                 const char *version, struct inf_model_entry **out_entry,
+                                 struct inf_served **out_served, struct inf_error *err) INF_ON_LOOP
+{
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    size_t length = strcspn(reference, ":");
+    if (reference[length] == '\0') {
+        INF_TRY(find_served_entry(store, reference, version, out_entry, err));
+        *out_served = (*out_entry)->served;
+        return INF_OK;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), reference);
+    INF_TRY(find_served_entry(store, name, version, out_entry, err));
+    return inf_served_find_signature((*out_entry)->served, reference + length + 1, out_served, err);
+}
+
+// Refuses NAME:SIGNATURE for `what`, which is done with all signatures of a model together.
+static enum inf_code refuse_signature(const char *reference, const char *what,
+                                      struct inf_error *err)
+{
+    int length = (int)strcspn(reference, ":");
+    if (reference[length] == '\0')
+        return INF_OK;
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "'%.64s' is one signature; wanted model '%.*s': all its signatures are "
+                           "%s together",
+                           reference, length, reference, what);
+}
+
 // --- creating and destroying the store ---
 
 static enum inf_code init_store(struct inf_model_store *store,
@@ -217,6 +248,7 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     struct inf_store_load load = {.token = request->token};
     struct inf_model_entry *entry;
     struct inf_device *device;
+    INF_TRY(refuse_signature(request->name, "placed", err));
     INF_TRY(find_served_entry(store, request->name, request->version, &entry, err));
     load.config = entry->served->config;
     const struct {
@@ -242,6 +274,7 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
                                    struct inf_error *err)
 {
     struct inf_model_entry *entry;
+    INF_TRY(refuse_signature(name, "placed", err));
     INF_TRY(find_served_entry(store, name, "", &entry, err));
     if (entry->races + entry->pending > 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
@@ -287,9 +320,10 @@ enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char 
                                       struct inf_error *err)
 {
     struct inf_model_entry *entry;
-    INF_TRY(find_served_entry(store, name, "", &entry, err));
+    struct inf_served *served;
+    INF_TRY(find_served(store, name, "", &entry, &served, err));
     INF_TRY(inf_store_check_room(store, entry, err));
-    return inf_store_submit_inspection(store, entry, token, request, err);
+    return inf_store_submit_inspection(store, entry, served, token, request, err);
 }
 
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
@@ -298,8 +332,9 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
 {
     char wanted[INF_FLAG_WANTED_SIZE];
     struct inf_model_entry *entry;
-    INF_TRY(find_served_entry(store, request->name, request->version, &entry, err));
-    struct inf_device *device = entry->served->device;
+    struct inf_served *served;
+    INF_TRY(find_served(store, request->name, request->version, &entry, &served, err));
+    struct inf_device *device = served->device;
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
     if (!inf_shape_sets_check(request->shapes, wanted, sizeof wanted) ||
@@ -307,7 +342,8 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "shapes '%.64s': wanted %s", request->shapes, wanted);
     INF_TRY(inf_store_check_room(store, entry, err));
-    return inf_store_submit_compilation(store, entry, request->token, device, request->shapes, err);
+    return inf_store_submit_compilation(store, entry, served, request->token, device,
+                                        request->shapes, err);
 }
 
 void inf_model_store_save_shapes(struct inf_model_store *store, struct inf_served *served)
@@ -382,6 +418,7 @@ static void remove_version(struct inf_model_store *store, struct inf_model_entry
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version, struct inf_error *err)
 {
+    INF_TRY(refuse_signature(name, "unloaded", err));
     struct inf_model_entry *model = inf_model_table_find(&store->table, name, ""), *entry = model;
     if (model == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
@@ -417,8 +454,9 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, const char *na
                                    struct inf_error *err)
 {
     struct inf_model_entry *entry;
-    INF_TRY(find_served_entry(store, name, version, &entry, err));
-    *out_served = inf_served_ref(entry->served);
+    struct inf_served *served;
+    INF_TRY(find_served(store, name, version, &entry, &served, err));
+    *out_served = inf_served_ref(served);
     return INF_OK;
 }
 

@@ -128,7 +128,8 @@ struct inf_place_request {
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  inf_model_store_find() or
 //              inf_model_store_load() returned this error.
-// INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
+// INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode, or `name` is one
+//              signature of a model.
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
@@ -236,14 +237,16 @@ uint64_t inf_model_store_relieve(struct inf_model_store *store, uint64_t now_ns)
 // versions are removed.
 //
 // INF_NOT_FOUND  there is no such model or version.
+// INF_INVALID    (BAD_PARAMETER) `name` is one signature of a model.
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the model called `name` in `version`: a number, a label, or "" for the default version.
-// *out_served is a new reference.
+// Finds the model called `name`, which is NAME or NAME:SIGNATURE, in `version`: a number, a label,
+// or "" for the default version. *out_served is a new reference.
 //
-// INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
+// INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND) there is no such model, version or
+//                  signature.
 // INF_UNAVAILABLE  (LOADING) the model is being loaded. If it was idle, this call started the load.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,

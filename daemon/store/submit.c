@@ -105,26 +105,26 @@ enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf
 }
 
 enum inf_code inf_store_submit_inspection(struct inf_model_store *store,
-                                          struct inf_model_entry *entry, uint64_t token,
-                                          struct inf_inspect_request *request,
+                                          struct inf_model_entry *entry, struct inf_served *served,
+                                          uint64_t token, struct inf_inspect_request *request,
                                           struct inf_error *err)
 {
     struct inf_load_job *job;
     assert(entry->served != NULL);
-    INF_TRY(create_job(&job, INF_LOAD_JOB_INSPECT, entry, entry->served, token, err));
+    INF_TRY(create_job(&job, INF_LOAD_JOB_INSPECT, entry, served, token, err));
     job->inspect.request = request;
     submit_job(store, entry, job);
     return INF_OK;
 }
 
 enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
-                                           struct inf_model_entry *entry, uint64_t token,
-                                           struct inf_device *device, const char *shapes,
-                                           struct inf_error *err)
+                                           struct inf_model_entry *entry, struct inf_served *served,
+                                           uint64_t token, struct inf_device *device,
+                                           const char *shapes, struct inf_error *err)
 {
     struct inf_load_job *job;
     assert(entry->served != NULL);
-    INF_TRY(create_job(&job, INF_LOAD_JOB_PRECOMPILE, entry, entry->served, token, err));
+    INF_TRY(create_job(&job, INF_LOAD_JOB_PRECOMPILE, entry, served, token, err));
     job->precompile.device = device;
     snprintf(job->precompile.shapes, sizeof job->precompile.shapes, "%s", shapes);
     submit_job(store, entry, job);

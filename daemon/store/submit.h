@@ -42,20 +42,23 @@ enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf
                                        const struct inf_store_load *load,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits an inspection of the served model of an entry. On success the job owns *request.
+// Submits an inspection of a served model of an entry, that of any signature. On success the job
+// owns *request.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_inspection(struct inf_model_store *store,
-                                          struct inf_model_entry *entry, uint64_t token,
-                                          struct inf_inspect_request *request,
+                                          struct inf_model_entry *entry, struct inf_served *served,
+                                          uint64_t token, struct inf_inspect_request *request,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a job that compiles the served model of an entry for `shapes` on `device`.
+// Submits a job that compiles a served model of an entry, that of any signature, for `shapes` on
+// `device`.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
-                                           struct inf_model_entry *entry, uint64_t token,
-                                           struct inf_device *device, const char *shapes,
+                                           struct inf_model_entry *entry, struct inf_served *served,
+                                           uint64_t token, struct inf_device *device,
+                                           const char *shapes,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Submits a race (a timing comparison) between the placement candidates of an entry's served model.

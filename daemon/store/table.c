@@ -163,6 +163,19 @@ enum inf_code inf_model_table_find_served(const struct inf_model_table *table, c
     return INF_OK;
 }
 
+// Fills the columns that only a model that is served has.
+static void fill_served(struct inf_model_row *row, const struct inf_served *served)
+{
+    struct inf_model_memory memory = inf_model_memory(served->model);
+    row->state = INF_MODEL_READY;
+    snprintf(row->version, sizeof row->version, "%s", served->version);
+    row->device = inf_device_info(served->device)->name;
+    row->platform = served->platform;
+    row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
+    row->requests = atomic_load(&served->request_count);
+    row->macs = served->profile.macs;
+}
+
 static void fill_row(struct inf_model_row *row, const struct inf_model_table *table,
                      const struct inf_model_entry *entry)
 {
@@ -181,20 +194,40 @@ static void fill_row(struct inf_model_row *row, const struct inf_model_table *ta
         snprintf(row->version, sizeof row->version, "%s", entry->pending_version);
         return;
     }
-    struct inf_model_memory memory = inf_model_memory(served->model);
-    row->state = INF_MODEL_READY;
-    snprintf(row->version, sizeof row->version, "%s", served->version);
-    row->device = inf_device_info(served->device)->name;
-    row->platform = served->platform;
-    row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
-    row->requests = atomic_load(&served->request_count);
-    row->macs = served->profile.macs;
+    fill_served(row, served);
+}
+
+// Fills the row of a signature of a model, whose own row is `model`.
+static void fill_signature(struct inf_model_row *row, const struct inf_model_row *model,
+                           const struct inf_served_signature *signature)
+{
+    *row = *model;
+    inf_served_signature_name(row->name, model->name, signature->key);
+    snprintf(row->reason, sizeof row->reason, "%s", signature->reason);
+    if (signature->served != NULL) {
+        fill_served(row, signature->served);
+        return;
+    }
+    row->state = INF_MODEL_FAILED;
+    row->device = "";
+    row->memory_bytes = row->requests = row->macs = 0;
 }
 
 uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,
                               uint32_t capacity)
 {
-    for (uint32_t i = 0; i < INF_MIN(table->count, capacity); i++)
-        fill_row(&rows[i], table, table->entries[i]);
-    return table->count;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct inf_model_entry *entry = table->entries[i];
+        struct inf_model_row own;
+        uint32_t signatures = entry->served != NULL ? entry->served->signature_count : 0;
+        if (count < capacity) {
+            fill_row(&own, table, entry);
+            rows[count] = own;
+        }
+        for (uint32_t j = 0; j < signatures && count + 1 + j < capacity; j++)
+            fill_signature(&rows[count + 1 + j], &own, &entry->served->signatures[j]);
+        count += 1 + signatures;
+    }
+    return count;
 }

@@ -103,7 +103,8 @@ enum inf_model_state {
     INF_MODEL_FAILED,
 };
 
-// One row of the list of models that clients receive.
+// One row of the list of models that clients receive: a version of a model, or one of its further
+// signatures.
 struct inf_model_row {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
@@ -115,7 +116,8 @@ struct inf_model_row {
     uint64_t memory_bytes, requests, macs;
 };
 
-// Copies at most `capacity` rows, sorted by name. Returns the number of all entries of the table.
+// Copies at most `capacity` rows, sorted by name, signatures behind their model. Returns the number
+// of all rows.
 uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,
                               uint32_t capacity);
 

@@ -555,7 +555,9 @@ enum inf_code inf_error_from_status(struct inf_error *err, const struct inf_stat
 // Returns whether `name` can be the name of a model: [A-Za-z0-9._-]{1,64} without a leading dot.
 bool inf_model_name_valid(const char *name);
 
-// Returns whether `reference` is the name of a model, or a name, '@' and a version or label.
+// Returns whether `reference` is NAME, NAME:SIGNATURE, or one of them, '@' and a version or label.
+// NAME and SIGNATURE have the form of inf_model_name_valid(), and both with the ':' have at most
+// INF_LIMIT_MODEL_NAME characters.
 bool inf_model_reference_valid(const char *reference);
 
 #endif

@@ -41,10 +41,19 @@ bool inf_model_name_valid(const char *name)
     return is_name(name, strlen(name));
 }
 
+// Returns true if the first `size` characters of `text` are the name of a model, or such a name,
+// ':' and the key of a signature, INF_LIMIT_MODEL_NAME characters in all.
+static bool is_model(const char *text, size_t size)
+{
+    size_t name = INF_MIN(strcspn(text, ":"), size);
+    return size <= INF_LIMIT_MODEL_NAME && is_name(text, name) &&
+           (name == size || is_name(text + name + 1, size - name - 1));
+}
+
 bool inf_model_reference_valid(const char *reference)
 {
     size_t size = strcspn(reference, "@");
-    return is_name(reference, size) &&
+    return is_model(reference, size) &&
            (reference[size] == '\0' || inf_model_name_valid(reference + size + 1));
 }
 
@@ -85,7 +94,11 @@ enum inf_code inf_decode_model(const char *name_field, char *name, const char *v
         *at = '\0';
         *version = at + 1;
     }
-    INF_TRY(inf_check_model_name(name_field, name, err));
+    if (!is_model(name, strlen(name)))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s' is no model name: wanted NAME or NAME:SIGNATURE, 1 to %u "
+                               "of A-Z a-z 0-9 . _ - and no leading dot in either",
+                               name_field, inf_quote(name).text, INF_LIMIT_MODEL_NAME);
     return check_version(version_field, *version, err);
 }
 

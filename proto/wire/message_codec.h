@@ -100,9 +100,10 @@ enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
 enum inf_code inf_check_model_name(const char *field, const char *name,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Checks the name of a model and *version, which is empty, a number or a label. If `name` has the
-// form NAME@VERSION, cuts it after NAME, and sets *version, which must be empty then, to VERSION.
-// Both have the form of inf_model_name_valid(). The fields are named as in inferd.proto.
+// Checks `name`, which is NAME or NAME:SIGNATURE, and *version, which is empty, a number or a
+// label. If '@' and a version follow in `name`, cuts it before the '@', and sets *version, which
+// must be empty then. Each part has the form of inf_model_name_valid(). The fields are named as in
+// inferd.proto.
 enum inf_code inf_decode_model(const char *name_field, char *name, const char *version_field,
                                const char **version, struct inf_error *err) INF_NODISCARD;
 

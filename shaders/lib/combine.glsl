@@ -15,6 +15,9 @@ float power(float base, float exponent)
 // rounds only once.
 float remainder_of(float a, float b)
 {
+    // The formula would multiply 0 and infinity.
+    if (abs(b) == INFINITY && abs(a) != INFINITY)
+        return a;
     float rest = fma(-trunc(a / b), b, a);
     // If the quotient was rounded up to the next integer, the remainder has the wrong sign and must
     // be corrected.

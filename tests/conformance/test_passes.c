@@ -289,13 +289,102 @@ Test(passes, all_together_change_rounding_only)
     check_passes(0, 1e-4f, false);
 }
 
+// Runs one pass on the graph, and destroys the graph. The pass must change no bit of the answers of
+// `ref`. Returns true if one node is left.
+static bool becomes_one_node(struct inf_device *ref, struct inf_graph **graph, enum inf_pass pass)
+{
+    const struct inf_pass_options options = {.disabled = ONLY(pass)};
+    struct answers before = {0};
+    struct answers after = {0};
+    run_graph(ref, *graph, false, &before);
+    cr_assert_eq(inf_passes_run(*graph, &options, NULL), INF_OK);
+    bool one = (*graph)->node_count == 1;
+    run_graph(ref, *graph, false, &after);
+    compare_answers(&before, &after, 0, inf_pass_name(pass));
+    free_answers(&before);
+    free_answers(&after);
+    inf_graph_destroy(graph);
+    return one;
+}
+
+static uint32_t add_ints(struct inf_graph *graph, const int32_t *elements, uint32_t count,
+                         bool pairs)
+{
+    uint32_t value;
+    cr_assert_eq(inf_graph_add_const_i32(graph, "", elements, count, &value, NULL), INF_OK);
+    if (pairs)
+        graph->values[value].shape = INF_SHAPE(count / 2, 2);
+    return value;
+}
+
+// Adds a node with three inputs; returns its output.
+static uint32_t add_node(struct inf_graph *graph, enum inf_op op, uint32_t x, uint32_t y,
+                         uint32_t z)
+{
+    const uint32_t inputs[] = {x, y, z};
+    uint32_t node;
+    cr_assert_eq(
+        inf_graph_add_node(graph, op, "n", "", inputs, z == INF_VALUE_NONE ? 2 : 3, 1, &node, NULL),
+        INF_OK);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph->nodes[node].outputs[0];
+}
+
+// The graph is x -> space_to_batch -> convolution -> batch_to_space, tested with many blocks,
+// paddings and crops.
+Test(passes, fuse_dilation_changes_no_bit)
+{
+    struct inf_device *ref;
+    const struct inf_device_options device_options = {.slots = 1};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    uint32_t fused = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct exported_graph maker = {.state = seed};
+        const int32_t blocks[] = {1 + (int32_t)exported_draw(&maker, 3),
+                                  1 + (int32_t)exported_draw(&maker, 3)};
+        int64_t sizes[2];
+        int32_t pads[4], crops[4];
+        for (int i = 0; i < 2; i++) {
+            sizes[i] = 6 * blocks[i] + exported_draw(&maker, 5);
+            pads[2 * i] = (int32_t)exported_draw(&maker, 4);
+            int64_t rest = (sizes[i] + pads[2 * i]) % blocks[i];
+            pads[2 * i + 1] = (int32_t)((rest > 0 ? blocks[i] - rest : 0) + blocks[i]);
+            crops[2 * i] = (int32_t)exported_draw(&maker, 3);
+            crops[2 * i + 1] = (int32_t)exported_draw(&maker, 2);
+        }
+        struct inf_shape shape = INF_SHAPE(1, sizes[0], sizes[1], 2);
+        struct inf_blob *data = inf_blob_create(2 * 3 * 2 * 3 * sizeof(float));
+        cr_assert_not_null(data);
+        for (int i = 0; i < 36; i++)
+            ((float *)data->data)[i] = (float)(i % 7) - 3.25f;
+        uint32_t filter;
+        cr_assert_eq(inf_graph_create(&maker.graph, NULL), INF_OK);
+        cr_assert_eq(inf_graph_add_value(maker.graph, "x", INF_DTYPE_F32, &shape, &maker.x, NULL),
+                     INF_OK);
+        cr_assert_eq(inf_graph_add_input(maker.graph, "x", maker.x, NULL), INF_OK);
+        cr_assert_eq(inf_graph_add_const(maker.graph, "w", INF_DTYPE_F32, &INF_SHAPE(2, 3, 2, 3),
+                                         data, &filter, NULL),
+                     INF_OK);
+        maker.x =
+            add_node(maker.graph, INF_OP_SPACE_TO_BATCH, maker.x,
+                     add_ints(maker.graph, blocks, 2, false), add_ints(maker.graph, pads, 4, true));
+        maker.x = add_node(maker.graph, INF_OP_CONV2D, maker.x, filter, INF_VALUE_NONE);
+        maker.x = add_node(maker.graph, INF_OP_BATCH_TO_SPACE, maker.x,
+                           add_ints(maker.graph, blocks, 2, false),
+                           add_ints(maker.graph, crops, 4, true));
+        exported_add_output(&maker);
+        fused += becomes_one_node(ref, &maker.graph, INF_PASS_FUSE_DILATION);
+    }
+    inf_device_unref(&ref);
+    cr_assert_gt(fused, 10);
+}
+
 // The graph is x -> pad -> convolution, tested with many paddings.
 Test(passes, fuse_pad_changes_no_bit)
 {
     struct inf_device *ref;
     const struct inf_device_options device_options = {.slots = 1};
     cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    const struct inf_pass_options options = {.disabled = ONLY(INF_PASS_FUSE_PAD)};
     uint32_t fused = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct exported_graph maker = {.state = seed};
@@ -310,16 +399,7 @@ Test(passes, fuse_pad_changes_no_bit)
         exported_append_conv(&maker);
         cr_assert_eq(inf_shape_infer(maker.graph, NULL), INF_OK);
         exported_add_output(&maker);
-        struct answers before = {0};
-        struct answers after = {0};
-        run_graph(ref, maker.graph, false, &before);
-        cr_assert_eq(inf_passes_run(maker.graph, &options, NULL), INF_OK);
-        fused += maker.graph->node_count == 1;
-        run_graph(ref, maker.graph, false, &after);
-        compare_answers(&before, &after, 0, "pad");
-        free_answers(&before);
-        free_answers(&after);
-        inf_graph_destroy(&maker.graph);
+        fused += becomes_one_node(ref, &maker.graph, INF_PASS_FUSE_PAD);
     }
     inf_device_unref(&ref);
     cr_assert_gt(fused, 30);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_serving_tflite.py DAEMON INFERCTL SOURCE_ROOT - a TFLite model with metadata: inferctl
-models shows them, and inferctl infer normalises pictures and names classes by them."""
+models shows them, and inferctl infer normalises pictures and names classes by them. Clients name
+its signatures as MODEL:SIGNATURE."""
 import json
 import math
 import os
@@ -50,13 +51,14 @@ class Case(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         (self.folder / 'models').mkdir()
+        (self.folder / 'cache').mkdir()
         self.picture = self.folder / 'green.png'
         self.picture.write_bytes(png(40, 250, 10))
         self.log = (self.folder / 'log').open('w')
         self.addCleanup(self.log.close)
         self.process = subprocess.Popen(
             [DAEMON, f'--runtime-dir={self.folder}', f'--repository={self.folder}/models']
-            + ['--backends=ref', '--drain-timeout-ms=200'],
+            + [f'--cache-dir={self.folder}/cache', '--backends=ref', '--drain-timeout-ms=200'],
             stderr=self.log,
         )
         self.addCleanup(self.stop)
@@ -129,6 +131,18 @@ class Metadata(Case):
         names.write_text('a\nb\nc\n')
         self.assertEqual(self.answer('colors', '-l', names)['top'][0]['label'], 'b')
 
+    def test_prepare_pictures_of_all_verbs(self):
+        """debug, bench and verify read their inputs with the same function."""
+        self.load('colors')
+        for arguments, low, high in (((), (10 - 127.5) / 127.5, (250 - 127.5) / 127.5),
+                                     (('-r', '0:255'), 10, 250)):
+            said = self.said('debug', 'colors', '-i', self.picture, '-o', 'json', *arguments)
+            means = json.loads(said)[0]
+            self.assertAlmostEqual(means['least'], low, 5)
+            self.assertAlmostEqual(means['largest'], high, 5)
+        self.assertIn('ok', self.said('verify', 'colors', '-i', self.picture))
+        self.said('bench', 'colors', '-i', self.picture, '-n', '3')
+
     def test_name_values(self):
         self.load('values', values=True)
         output = self.answer('values', '-r', '0:255')
@@ -154,6 +168,142 @@ class Metadata(Case):
     def test_are_absent_of_models_that_do_not_exist(self):
         said = self.ctl('models', 'nothing')
         self.assertEqual(said.returncode, 4, said)
+
+
+class Signatures(Case):
+    """The file has the signatures classify, which is the default one, and brightness."""
+
+    def rows(self):
+        return {row['name']: row for row in json.loads(self.said('models', '-o', 'json'))}
+
+    def brightness(self, *arguments):
+        self.said('infer', 'colors:brightness', '-i', self.picture, '-o', self.folder, *arguments)
+        return struct.unpack('<f', (self.folder / 'brightness.npy').read_bytes()[-4:])[0]
+
+    def refused(self, text, *arguments):
+        said = self.ctl(*arguments)
+        self.assertNotEqual(said.returncode, 0, said)
+        self.assertIn(text, said.stderr)
+
+    def test_are_models_of_one_file(self):
+        self.load('colors')
+        rows = self.rows()
+        self.assertEqual(sorted(rows), ['colors', 'colors:brightness'])
+        self.assertEqual(rows['colors:brightness']['state'], 'READY')
+        mean = (40 + 250 + 10) / 3
+        self.assertAlmostEqual(self.brightness(), (mean - 127.5) / 127.5, 6)
+        self.assertEqual(self.answer('colors:classify'), self.answer('colors'))
+        self.assertEqual(self.answer('colors:classify@1'), self.answer('colors'))
+        self.assertIn('brightness: The mean of all', self.said('models', 'colors:brightness'))
+        rows = self.rows()
+        self.assertEqual(rows['colors']['requests'], 4)
+        self.assertEqual(rows['colors:brightness']['requests'], 1)
+
+    def test_are_named_by_the_python_package(self):
+        sys.path.insert(0, ROOT + '/client/python')
+        try:
+            import inferd
+            import numpy
+        except ImportError:
+            self.skipTest('numpy is not installed')
+        self.load('colors')
+        with inferd.Client(str(self.folder / 'inferd.sock')) as client:
+            described = client.metadata('colors:brightness')
+            self.assertEqual([x['name'] for x in described['outputs']], ['brightness'])
+            picture = numpy.full((1, SIDE, SIDE, 3), 0.5, numpy.float32)
+            result = client.infer('colors:brightness', {'picture': picture})
+            self.assertEqual(result['brightness'].tolist(), [0.5])
+            self.assertEqual(client.describe('colors:brightness')['name'], 'colors:brightness')
+
+    def test_are_placed_and_unloaded_with_their_model(self):
+        self.load('colors')
+        before = self.brightness()
+        self.said('place', 'colors', 'ref', '--precision', 'fp32')
+        self.assertEqual(self.brightness(), before)
+        self.assertEqual(self.rows()['colors:brightness']['requests'], 2)
+        together = 'all its signatures are'
+        self.refused(together, 'place', 'colors:brightness', 'ref')
+        self.refused(together, 'unload', 'colors:brightness')
+        self.said('profile', 'colors:brightness')
+        self.said('unload', 'colors')
+        self.assertEqual(self.rows(), {})
+        self.refused('is not loaded', 'infer', 'colors:brightness', '-i', self.picture)
+
+    def test_that_do_not_exist_are_refused(self):
+        self.load('colors')
+        self.refused(
+            "has no signature 'loud'; it has classify, brightness",
+            *('infer', 'colors:loud', '-i', self.picture),
+        )
+
+    def test_that_cannot_be_loaded_are_listed_with_the_reason(self):
+        path = self.folder / 'train.tflite'
+        path.write_bytes(gen_colors.model(broken=True))
+        self.said('load', 'train', path)
+        row = self.rows()['train:brightness']
+        self.assertEqual(row['state'], 'UNAVAILABLE')
+        self.assertIn('SKIP_GRAM', row['reason'])
+        self.refused('SKIP_GRAM', 'infer', 'train:brightness', '-i', self.picture)
+        self.assertEqual(self.answer('train')['shape'], [1, 3])
+
+    def test_settings_choose_one(self):
+        model = self.folder / 'models' / 'bright'
+        model.mkdir()
+        (model / 'model.tflite').write_bytes(gen_colors.model())
+        (model / 'model.conf').write_text('signature = brightness\n')
+        self.said('load', 'bright')
+        self.assertEqual(sorted(self.rows()), ['bright'])
+        self.assertEqual(self.answer('bright')['shape'], [1])
+        self.assertEqual(self.answer('bright:brightness')['shape'], [1])
+        self.refused("it has brightness", 'infer', 'bright:classify', '-i', self.picture)
+
+    def test_keep_their_model_loaded_while_they_are_used(self):
+        model = self.folder / 'models' / 'idle'
+        model.mkdir()
+        (model / 'model.tflite').write_bytes(gen_colors.model())
+        (model / 'model.conf').write_text('idle_unload_ms = 3000\n')
+        self.said('load', 'idle')
+
+        def log():
+            return (self.folder / 'log').read_text()
+
+        begin = time.monotonic()
+        while time.monotonic() < begin + 6:
+            self.said('infer', 'idle:brightness', '-i', self.picture)
+            time.sleep(0.2)
+        self.assertNotIn('unloaded while idle', log())
+        while 'unloaded while idle' not in log():
+            self.assertLess(time.monotonic(), begin + SECONDS_MAX)
+            time.sleep(0.1)
+        self.assertEqual(sorted(self.rows()), ['idle'])
+        # The next request loads the model with its signatures again.
+        self.said('infer', 'idle:brightness', '-i', self.picture)
+        self.assertEqual(sorted(self.rows()), ['idle', 'idle:brightness'])
+
+    def test_have_saved_shapes_of_their_own(self):
+        path = self.folder / 'many.tflite'
+        path.write_bytes(gen_colors.model(rows=-1))
+        self.said('load', 'many', path)
+        for name, count in (('many', 2), ('many:brightness', 3)):
+            array = self.folder / f'{count}.npy'
+            header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({count}, 8, 8, 3), }}"
+            header = header.ljust(117) + '\n'
+            array.write_bytes(
+                b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode()
+                + bytes(4 * count * SIDE * SIDE * 3)
+            )
+            self.said('infer', name, '-i', array)
+        self.said('unload', 'many')
+        self.said('load', 'many', path)
+        log = (self.folder / 'log').read_text()
+        self.assertNotIn('for shapes it served', log)
+        text = (self.folder / 'cache' / 'shapes.db').read_text()
+        keys = {
+            rows: {line.split()[0] for line in text.splitlines() if f'{rows}x8x8x3' in line}
+            for rows in (2, 3)
+        }
+        self.assertEqual((len(keys[2]), len(keys[3])), (1, 1), text)
+        self.assertNotEqual(keys[2], keys[3], text)
 
 
 if __name__ == '__main__':

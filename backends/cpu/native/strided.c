@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that copy elements at regular distances in x: transpose, slice, split, tile, broadcast.
-// Each operator becomes nested loops.
+// Operators that copy elements at regular distances in x: transpose, slice, split, tile, broadcast,
+// reverse, and those that move blocks. Each operator becomes nested loops.
+#include <assert.h>
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
@@ -245,6 +246,92 @@ static void describe_tile(struct strided *strided, const struct inf_graph *graph
     }
 }
 
+static void describe_reverse(struct strided *strided, const struct inf_graph *graph,
+                             const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_ints *axes = &node->attrs.reverse.axes;
+    for (int32_t axis = x->rank - 1; axis >= 0; axis--) {
+        bool turned = false;
+        for (int32_t i = 0; i < axes->count; i++)
+            turned |= axes->values[i] == axis || axes->values[i] + x->rank == axis;
+        if (turned)
+            strided->start += (ptrdiff_t)(x->dims[axis] - 1) * steps[axis];
+        add_axis(strided, (size_t)x->dims[axis], turned ? -steps[axis] : steps[axis]);
+    }
+}
+
+// Describes space_to_depth, y [n,h/b,w/b,(b,b,c)] of x [n,h,w,c], and depth_to_space, y
+// [n,(h,b),(w,b),c] of x [n,h,w,(b,b,c)]. The parentheses are axes that are one axis of the tensor.
+static void describe_depth(struct strided *strided, const struct inf_graph *graph,
+                           const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    if (node->op == INF_OP_SPACE_TO_DEPTH) {
+        size_t block = (size_t)node->attrs.space_to_depth.block;
+        add_axis(strided, (size_t)x->dims[3], steps[3]);
+        add_axis(strided, block, steps[2]);
+        add_axis(strided, block, steps[1]);
+        add_axis(strided, (size_t)y->dims[2], steps[2] * (ptrdiff_t)block);
+        add_axis(strided, (size_t)y->dims[1], steps[1] * (ptrdiff_t)block);
+    } else {
+        size_t block = (size_t)node->attrs.depth_to_space.block;
+        ptrdiff_t pixel = (ptrdiff_t)y->dims[3] * steps[3];
+        add_axis(strided, (size_t)y->dims[3], steps[3]);
+        add_axis(strided, block, pixel);
+        add_axis(strided, (size_t)x->dims[2], steps[2]);
+        add_axis(strided, block, pixel * (ptrdiff_t)block);
+        add_axis(strided, (size_t)x->dims[1], steps[1]);
+    }
+    add_axis(strided, (size_t)x->dims[0], steps[0]);
+}
+
+// Reads the blocks of space_to_batch and batch_to_space. Returns false unless they are constant,
+// and nothing is padded or cropped: only then are the loops rectangular.
+static bool read_blocks(const struct inf_graph *graph, const struct inf_node *node,
+                        int64_t blocks[INF_LIMIT_RANK], uint32_t *count)
+{
+    int64_t edges[2 * INF_LIMIT_RANK];
+    uint32_t edge_count;
+    if (!inf_graph_const_ints(graph, node->inputs[1], blocks, INF_LIMIT_RANK, count) ||
+        !inf_graph_const_ints(graph, node->inputs[2], edges, 2 * INF_LIMIT_RANK, &edge_count))
+        return false;
+    for (uint32_t i = 0; i < edge_count; i++)
+        if (edges[i] != 0)
+            return false;
+    return true;
+}
+
+// Describes space_to_batch, y [(b...,n),spatial/b...,rest] of x [n,spatial...,rest], and
+// batch_to_space, which is the way back.
+static void describe_batch(struct strided *strided, const struct inf_graph *graph,
+                           const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    int64_t blocks[INF_LIMIT_RANK];
+    uint32_t count = 0;
+    bool known = read_blocks(graph, node, blocks, &count), back = node->op == INF_OP_BATCH_TO_SPACE;
+    assert(known && "strided_supports() checked it");
+    (void)known;
+    for (int32_t axis = x->rank - 1; axis > (int32_t)count; axis--)
+        add_axis(strided, (size_t)x->dims[axis], steps[axis]);
+    int64_t pictures = back ? y->dims[0] : x->dims[0];
+    ptrdiff_t phase = (ptrdiff_t)pictures * steps[0]; // between neighbours within a block
+    for (int32_t axis = (int32_t)count; axis >= 1; axis--) {
+        int64_t block = blocks[axis - 1];
+        if (back)
+            add_axis(strided, (size_t)block, phase);
+        phase *= (ptrdiff_t)block;
+        add_axis(strided, (size_t)(back ? x->dims[axis] : y->dims[axis]),
+                 back ? steps[axis] : steps[axis] * (ptrdiff_t)block);
+    }
+    add_axis(strided, (size_t)pictures, steps[0]);
+    for (int32_t axis = (int32_t)count; !back && axis >= 1; axis--)
+        add_axis(strided, (size_t)blocks[axis - 1], steps[axis]);
+}
+
 // Describes the loops for output `index` of a split, whose slice begins at index *at along the
 // split axis. Moves *at to the next slice.
 static void describe_split(struct strided *strided, const struct inf_graph *graph,
@@ -281,6 +368,12 @@ static bool describe_parts(struct strided_set *set, const struct inf_graph *grap
             describe_broadcast(strided, graph, node, steps);
         else if (node->op == INF_OP_TILE)
             describe_tile(strided, graph, node, steps);
+        else if (node->op == INF_OP_REVERSE)
+            describe_reverse(strided, graph, node, steps);
+        else if (node->op == INF_OP_SPACE_TO_DEPTH || node->op == INF_OP_DEPTH_TO_SPACE)
+            describe_depth(strided, graph, node, steps);
+        else if (node->op == INF_OP_SPACE_TO_BATCH || node->op == INF_OP_BATCH_TO_SPACE)
+            describe_batch(strided, graph, node, steps);
         else if (!describe_slice(strided, graph, node, steps))
             return false;
         close_axes(strided);
@@ -294,6 +387,12 @@ static enum inf_code strided_supports(const struct inf_graph *graph, const struc
     struct inf_slice_plan plan;
     if (node->op == INF_OP_SLICE && !inf_node_slice_plan(graph, node, &plan))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: slice: its bounds are no constants");
+    int64_t blocks[INF_LIMIT_RANK];
+    uint32_t count;
+    if ((node->op == INF_OP_SPACE_TO_BATCH || node->op == INF_OP_BATCH_TO_SPACE) &&
+        !read_blocks(graph, node, blocks, &count))
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: has edges, or blocks that are no constants",
+                        inf_op_info(node->op)->name);
     if (inf_dtype_size(graph->values[node->inputs[0]].dtype) > 8)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: %s is not built",
                         inf_op_info(node->op)->name,
@@ -324,5 +423,10 @@ const struct inf_cpu_kernel inf_cpu_strided_kernels[] = {
     {INF_OP_SPLIT, strided_supports, strided_create},
     {INF_OP_BROADCAST, strided_supports, strided_create},
     {INF_OP_TILE, strided_supports, strided_create},
+    {INF_OP_REVERSE, strided_supports, strided_create},
+    {INF_OP_SPACE_TO_DEPTH, strided_supports, strided_create},
+    {INF_OP_DEPTH_TO_SPACE, strided_supports, strided_create},
+    {INF_OP_SPACE_TO_BATCH, strided_supports, strided_create},
+    {INF_OP_BATCH_TO_SPACE, strided_supports, strided_create},
     {0},
 };

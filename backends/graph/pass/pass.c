@@ -41,6 +41,7 @@ static const struct {
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
     [INF_PASS_RECOGNIZE] = {"recognize", inf_pass_recognize},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
+    [INF_PASS_FUSE_DILATION] = {"fuse_dilation", inf_pass_fuse_dilation},
     [INF_PASS_QUANTIZE] = {"quantize", inf_pass_quantize},
     [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},
     [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},

@@ -21,6 +21,8 @@ enum inf_pass {
     // become one node.
     INF_PASS_RECOGNIZE,
     INF_PASS_LAYOUT, // transposes move towards the outputs and cancel with their inverses
+    // space_to_batch, a convolution and batch_to_space become a dilated convolution
+    INF_PASS_FUSE_DILATION,
     // Float operators between dequantize and quantize become operators on bytes. Results of
     // products may differ by 1.
     INF_PASS_QUANTIZE,

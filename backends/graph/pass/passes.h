@@ -37,6 +37,10 @@ enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite) INF_NODISCARD;
 // Runs INF_PASS_FUSE_ACTIVATION, which fuses activations.
 enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite) INF_NODISCARD;
 
+// Runs INF_PASS_FUSE_DILATION, which makes dilated convolutions of convolutions between
+// space_to_batch and batch_to_space.
+enum inf_code inf_pass_fuse_dilation(struct inf_rewrite *rewrite) INF_NODISCARD;
+
 // Runs INF_PASS_FUSE_PAD, which fuses zero padding into convolutions.
 enum inf_code inf_pass_fuse_pad(struct inf_rewrite *rewrite) INF_NODISCARD;
 

@@ -50,6 +50,8 @@ struct inf_model_description {
     const char *title, *text, *version, *author, *license;
     const char **signatures; // names of the entry points of the file
     uint32_t signature_count;
+    // The entry point that the graph was made from if the import named none; NULL: it has no name.
+    const char *default_signature;
     struct inf_described_tensor *inputs, *outputs; // of the graph, in the order of its ports
     uint32_t input_count, output_count;            // may be less than the graph has
     struct inf_described_file *files;

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/checksum.h"
 #include "backends/storage/file.h"
-#include "backends/storage/record.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
@@ -33,10 +31,19 @@ struct inf_shards {
 
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
 {
-    // FNV-1a over checksums of the pieces: over the bytes themselves it would take longer than
-    // reading them. An importer reads the same file in the same pieces each time.
-    uint64_t sum = inf_checksum(data, size);
-    tally->hash = inf_record_hash(tally->hash, &sum, sizeof sum);
+    const uint8_t *bytes = data;
+    uint64_t hash = tally->hash, word;
+    size_t i = 0;
+    // Eight bytes at a time, because FNV-1a of 4 MB takes 4 ms. A multiplication changes only the
+    // bits above a changed bit, so the shift moves the high bits down for the next word.
+    for (; size - i >= sizeof word; i += sizeof word) {
+        memcpy(&word, bytes + i, sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    for (; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    tally->hash = hash;
     tally->bytes += size;
 }
 

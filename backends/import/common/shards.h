@@ -10,7 +10,8 @@
 #include "backends/base/role.h"
 #include "backends/import/common/json.h"
 
-// The number of bytes read from files so far, and their hash (in the order read).
+// The number of bytes read from files so far, and their hash, which depends on the pieces in which
+// the bytes were added. The hash finds changes; it is no protection against a forged file.
 struct inf_tally {
     uint64_t bytes;
     uint64_t hash;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backends/import/common/beside.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"
 
@@ -278,24 +279,12 @@ static enum inf_code read_file(struct reading *reading, int fd, const char *name
 
 static enum inf_code read_external(struct reading *reading)
 {
-    const struct inf_shard_place *place = &reading->files->place;
     struct inf_span location = find_entry(reading->bytes, "location");
-    char path[4096];
-    if (place->directory_fd < 0)
-        return fail(reading, INF_UNSUPPORTED, "its data are in another file");
-    if (location.size == 0 || memchr(location.data, 0, location.size) != NULL ||
-        location.size + (size_t)place->folder_length >= sizeof path)
-        return fail(reading, INF_INVALID, "its external location is no file name");
-    snprintf(path, sizeof path, "%.*s%.*s", place->folder_length, place->folder, (int)location.size,
-             (const char *)location.data);
-    // The file must be in the model's own folder, even if the allowed directory is larger.
-    if (location.data[0] == '/' || strstr(path + place->folder_length, "..") != NULL)
-        return fail(reading, INF_DENIED, "external location '%.200s' leaves the model's folder",
-                    path + place->folder_length);
+    char path[INF_BESIDE_PATH];
     int fd;
     uint64_t file_bytes;
     enum inf_code code =
-        inf_file_open_beneath(&fd, &file_bytes, place->directory_fd, path, reading->err);
+        inf_beside_open(&fd, &file_bytes, path, &reading->files->place, location, reading->err);
     if (code != INF_OK)
         return inf_error_prefix(reading->err, code, "tensor '%.200s'", reading->tensor->name);
     code = read_file(reading, fd, path, file_bytes);

@@ -15,6 +15,10 @@ uint32_t inf_tflite_callees(const struct inf_tflite_operator *op,
         callees[0] = (int32_t)inf_fb_int(options, INF_FB_I32, 0, "cond_subgraph_index", 0);
         callees[1] = (int32_t)inf_fb_int(options, INF_FB_I32, 1, "body_subgraph_index", 0);
         return 2;
+    case INF_TFLITE_STABLEHLO_WHILE:
+        callees[0] = (int32_t)inf_fb_int(&op->options_2, INF_FB_I32, 0, "cond_subgraph_index", 0);
+        callees[1] = (int32_t)inf_fb_int(&op->options_2, INF_FB_I32, 1, "body_subgraph_index", 0);
+        return 2;
     case INF_TFLITE_CALL:
         callees[0] = (int32_t)inf_fb_int(options, INF_FB_I32, 0, "subgraph", 0);
         return 1;

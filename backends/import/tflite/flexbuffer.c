@@ -4,6 +4,7 @@
 //     [root value] [type of the root] [bytes of the root value]
 //     map:  [distance to the keys] [bytes of a key's distance] [count] | [values ...] [types ...]
 //     keys: [count] | [distances to the keys ...]          key: text that ends with NUL
+//     list: [count] | [values ...], all of one type
 //
 // A reference points at "|". Distances are counted backwards from where they are stored. The lower
 // two bits of a type say how many bytes the values below it have, the upper six what it is.
@@ -19,6 +20,8 @@ enum flex_type {
     FLEX_INDIRECT_UINT = 7,
     FLEX_INDIRECT_FLOAT = 8,
     FLEX_MAP = 9,
+    FLEX_INTS = 11,
+    FLEX_UINTS = 12,
     FLEX_BOOL = 26,
 };
 
@@ -77,21 +80,21 @@ static bool read_number(struct inf_span bytes, enum flex_type type, uint64_t at,
     }
 }
 
-// Reads value number `index` of a map of `count` values at `map`.
-static bool read_value(struct inf_span bytes, uint64_t map, uint64_t width, uint64_t count,
-                       uint64_t index, double *out)
+// A value of a map: its packed type, where it is stored, and the bytes of what is stored there.
+struct value {
+    enum flex_type type;
+    uint64_t at, width, inner_width;
+};
+
+static bool read_value(struct inf_span bytes, struct value value, double *out)
 {
-    uint64_t packed, at = map + index * width;
-    if (!read_uint(bytes, map + count * width + index, 1, &packed))
-        return false;
-    enum flex_type type = (enum flex_type)(packed >> 2);
-    if (type >= FLEX_INDIRECT_INT && type <= FLEX_INDIRECT_FLOAT) {
-        type = (enum flex_type)(type - FLEX_INDIRECT_INT + FLEX_INT);
-        if (!follow_distance(bytes, at, width, &at))
+    if (value.type >= FLEX_INDIRECT_INT && value.type <= FLEX_INDIRECT_FLOAT) {
+        value.type = (enum flex_type)(value.type - FLEX_INDIRECT_INT + FLEX_INT);
+        if (!follow_distance(bytes, value.at, value.width, &value.at))
             return false;
-        width = (uint64_t)1 << (packed & 3);
+        value.width = value.inner_width;
     }
-    return read_number(bytes, type, at, width, out);
+    return read_number(bytes, value.type, value.at, value.width, out);
 }
 
 static bool is_key(struct inf_span bytes, uint64_t at, const char *key)
@@ -100,7 +103,8 @@ static bool is_key(struct inf_span bytes, uint64_t at, const char *key)
     return inf_range_ok(at, size, bytes.size) && memcmp(bytes.data + at, key, size) == 0;
 }
 
-bool inf_flexbuffer_number(struct inf_span bytes, const char *key, double *out)
+// Finds the value called `key` in the map that `bytes` are.
+static bool find_value(struct inf_span bytes, const char *key, struct value *value)
 {
     uint64_t root_width, packed, map, keys, key_width, count, at;
     if (bytes.size < 3 || !read_uint(bytes, bytes.size - 1, 1, &root_width) ||
@@ -115,14 +119,46 @@ bool inf_flexbuffer_number(struct inf_span bytes, const char *key, double *out)
         !read_uint(bytes, map - width, width, &count) || count > bytes.size)
         return false;
     for (uint64_t i = 0; i < count; i++) {
-        double number;
         if (!follow_distance(bytes, keys + i * key_width, key_width, &at) ||
             !is_key(bytes, at, key))
             continue;
-        if (!read_value(bytes, map, width, count, i, &number))
+        if (!read_uint(bytes, map + count * width + i, 1, &packed))
             return false;
-        *out = number;
+        *value = (struct value){.type = (enum flex_type)(packed >> 2),
+                                .at = map + i * width,
+                                .width = width,
+                                .inner_width = (uint64_t)1 << (packed & 3)};
         return true;
     }
     return false;
+}
+
+bool inf_flexbuffer_number(struct inf_span bytes, const char *key, double *out)
+{
+    struct value value;
+    double number;
+    if (!find_value(bytes, key, &value) || !read_value(bytes, value, &number))
+        return false;
+    *out = number;
+    return true;
+}
+
+bool inf_flexbuffer_integers(struct inf_span bytes, const char *key, int64_t *out,
+                             uint32_t capacity, uint32_t *count)
+{
+    struct value value;
+    uint64_t at, size;
+    if (!find_value(bytes, key, &value) || (value.type != FLEX_INTS && value.type != FLEX_UINTS) ||
+        !follow_distance(bytes, value.at, value.width, &at) || at < value.inner_width ||
+        !read_uint(bytes, at - value.inner_width, value.inner_width, &size) || size > capacity)
+        return false;
+    enum flex_type type = value.type == FLEX_INTS ? FLEX_INT : FLEX_UINT;
+    for (uint64_t i = 0; i < size; i++) {
+        double number;
+        if (!read_number(bytes, type, at + i * value.inner_width, value.inner_width, &number))
+            return false;
+        out[i] = number < 0x1p53 && number > -0x1p53 ? (int64_t)number : INT64_MAX;
+    }
+    *count = (uint32_t)size;
+    return true;
 }

@@ -263,6 +263,8 @@ static void copy_signatures(struct inf_model_description *description,
             return;
         memcpy(name, key, strlen(key));
         description->signatures[description->signature_count++] = name;
+        if (model->signatures[i].subgraph == 0 && description->default_signature == NULL)
+            description->default_signature = name;
     }
 }
 

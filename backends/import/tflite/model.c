@@ -19,6 +19,7 @@ struct reader {
     struct inf_fb_file *file;
     struct inf_arena *arena;
     struct inf_span *buffers; // bytes of each Buffer
+    struct inf_tflite_external *external;
     uint32_t buffer_count;
     uint64_t tensor_total, operator_total; // of all subgraphs
 };
@@ -178,14 +179,14 @@ static void read_tensor(struct reader *reader, const struct inf_fb_table *table,
     if (buffer >= reader->buffer_count && buffer != 0)
         inf_fb_fail(table, "buffer", INF_INVALID, "of '%.80s' is %lld, there are %u", tensor->name,
                     (long long)buffer, reader->buffer_count);
-    if (inf_fb_int(table, INF_FB_U32, 10, "external_buffer", 0) != 0)
-        inf_fb_fail(table, "external_buffer", INF_UNSUPPORTED,
-                    "of '%.80s': its data are in another file", tensor->name);
+    int64_t external = inf_fb_int(table, INF_FB_U32, 10, "external_buffer", 0);
     read_quantization(reader, table, &tensor->quantization);
     tensor->is_variable = inf_fb_int(table, INF_FB_BOOL, 5, "is_variable", 0) != 0;
     tensor->sparsity = inf_fb_child(table, 6, "sparsity", "SparsityParameters");
     if (inf_fb_ok(reader->file) && buffer < reader->buffer_count)
         tensor->data = reader->buffers[buffer];
+    if (inf_fb_ok(reader->file) && external != 0)
+        tensor->data = inf_tflite_external_find(reader->external, external, table, tensor->name);
     check_data(table, tensor);
 }
 
@@ -386,10 +387,10 @@ static void find_metadata(struct reader *reader, const struct inf_fb_table *root
 }
 
 enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_fb_file *file,
-                                    struct inf_arena *arena)
+                                    const struct inf_tflite_files *files, struct inf_arena *arena)
 {
-    struct reader reader = {.file = file, .arena = arena};
-    *model = (struct inf_tflite_model){.description = ""};
+    struct reader reader = {.file = file, .arena = arena, .external = &model->external};
+    *model = (struct inf_tflite_model){.description = "", .external = {.files = files}};
     if (!inf_tflite_looks_like((struct inf_span){file->data, file->size}))
         fail_reading(&reader, INF_INVALID, "lacks the identifier TFL3 at byte 4");
     struct inf_fb_table root = inf_fb_root(file, "Model");
@@ -398,6 +399,7 @@ enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_f
         inf_fb_fail(&root, "version", INF_UNSUPPORTED, "is %lld, wanted 3", (long long)version);
     model->description = inf_fb_string(&root, 3, "description", arena);
     read_buffers(&reader, &root);
+    inf_tflite_external_list(&model->external, &root, arena);
     read_codes(&reader, &root, model);
     if (inf_fb_ok(file))
         read_subgraphs(&reader, &root, model);
@@ -406,4 +408,9 @@ enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_f
     if (inf_fb_ok(file))
         find_metadata(&reader, &root, model);
     return file->code;
+}
+
+void inf_tflite_model_fini(struct inf_tflite_model *model)
+{
+    inf_tflite_external_fini(&model->external);
 }

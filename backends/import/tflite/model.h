@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_IMPORT_TFLITE_MODEL_H
 #define INF_BACKENDS_IMPORT_TFLITE_MODEL_H
 
+#include "backends/import/tflite/external.h"
 #include "backends/import/tflite/flatbuffer.h"
 #include "backends/import/tflite/schema.h"
 #include "proto/core/shape.h"
@@ -86,17 +87,25 @@ struct inf_tflite_model {
     struct inf_tflite_signature *signatures;
     uint32_t signature_count;
     struct inf_span metadata; // the buffer TFLITE_METADATA, borrowed from the file; empty: none
+    struct inf_tflite_external external; // constants in other files
 };
 
 // Returns true if the first bytes of a file are those of a TFLite model.
 bool inf_tflite_looks_like(struct inf_span beginning);
 
 // Reads the model of `file`. All memory is in `arena`; strings are copied, data are borrowed.
+// `files` (NULL: none may be read) is where other files with constants are; it outlives the model.
+// The caller calls inf_tflite_model_fini(), also after a failure.
 //
 // INF_INVALID      malformed; the text names table and field, or tensor or operator.
-// INF_UNSUPPORTED  data in other files, more axes than INF_LIMIT_RANK.
+// INF_UNSUPPORTED  data in other files without `files`, more axes than INF_LIMIT_RANK.
+// INF_NOT_FOUND, INF_DENIED  another file is missing, or is outside of the folder.
 // INF_EXHAUSTED    a limit of limits.h, or memory.
 enum inf_code inf_tflite_model_read(struct inf_tflite_model *model, struct inf_fb_file *file,
-                                    struct inf_arena *arena) INF_NODISCARD;
+                                    const struct inf_tflite_files *files,
+                                    struct inf_arena *arena) INF_NODISCARD INF_MAY_BLOCK;
+
+// Frees what a model has outside of its arena.
+void inf_tflite_model_fini(struct inf_tflite_model *model);
 
 #endif

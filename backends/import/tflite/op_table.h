@@ -38,5 +38,8 @@ extern const struct inf_tflite_op_table inf_tflite_ops_detect;
 extern const struct inf_tflite_op_table inf_tflite_ops_lstm;
 extern const struct inf_tflite_op_table inf_tflite_ops_rnn;
 extern const struct inf_tflite_op_table inf_tflite_ops_variable;
+extern const struct inf_tflite_op_table inf_tflite_ops_mediapipe;
+extern const struct inf_tflite_op_table inf_tflite_ops_stablehlo;
+extern const struct inf_tflite_op_table inf_tflite_ops_window;
 
 #endif

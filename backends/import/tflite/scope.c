@@ -5,6 +5,7 @@
 #include "backends/import/tflite/scope.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/tflite/quantize.h"
@@ -128,13 +129,19 @@ void inf_tflite_bind(struct inf_tflite_scope *s, int32_t tensor, uint32_t value)
 
 // --- options ---
 
+// Latches a failure of reading options.
+static void check_reading(struct inf_tflite_scope *s, const struct inf_fb_table *options)
+{
+    if (inf_build_ok(&s->b) && options->file != NULL && !inf_fb_ok(options->file))
+        s->b.code = options->file->code;
+}
+
 int64_t inf_tflite_option(struct inf_tflite_scope *s, enum inf_fb_type type, uint32_t id,
                           const char *field, int64_t fallback)
 {
     const struct inf_fb_table *options = &s->op->options;
     int64_t number = inf_fb_int(options, type, id, field, fallback);
-    if (inf_build_ok(&s->b) && options->file != NULL && !inf_fb_ok(options->file))
-        s->b.code = options->file->code;
+    check_reading(s, options);
     return number;
 }
 
@@ -168,6 +175,55 @@ enum inf_dtype inf_tflite_option_dtype(struct inf_tflite_scope *s, uint32_t id, 
         inf_build_fail(&s->b, INF_UNSUPPORTED, "option %s is type %s (%lld)", field,
                        info.name != NULL ? info.name : "?", (long long)type);
     return info.dtype;
+}
+
+// Returns options 2; latches INF_INVALID if they are of another type.
+static const struct inf_fb_table *find_options_2(struct inf_tflite_scope *s,
+                                                 enum inf_tflite_options_2 type)
+{
+    if (s->op->options_2_type != (int32_t)type)
+        inf_build_fail(&s->b, INF_INVALID, "has builtin options 2 of type %d, wanted %d",
+                       s->op->options_2_type, (int)type);
+    return &s->op->options_2;
+}
+
+int64_t inf_tflite_option_2_int(struct inf_tflite_scope *s, enum inf_tflite_options_2 type,
+                                enum inf_fb_type number, uint32_t id, const char *field)
+{
+    const struct inf_fb_table *options = find_options_2(s, type);
+    int64_t value = inf_build_ok(&s->b) ? inf_fb_int(options, number, id, field, 0) : 0;
+    check_reading(s, options);
+    return value;
+}
+
+struct inf_build_ints inf_tflite_option_2_list(struct inf_tflite_scope *s,
+                                               enum inf_tflite_options_2 type, uint32_t id,
+                                               const char *field)
+{
+    struct inf_build_ints list = {0};
+    const struct inf_fb_table *options = find_options_2(s, type);
+    if (!inf_build_ok(&s->b))
+        return list;
+    struct inf_fb_vector values = inf_fb_vector(options, id, field, 8);
+    if (values.count > INF_LIMIT_RANK * 2)
+        inf_build_fail(&s->b, INF_INVALID, "option %s has %u elements, at most %d are allowed",
+                       field, values.count, INF_LIMIT_RANK * 2);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < values.count; i++)
+        list.values[list.count++] = inf_fb_int_at(&values, INF_FB_I64, i);
+    check_reading(s, options);
+    return list;
+}
+
+bool inf_tflite_option_words(struct inf_tflite_scope *s, int32_t *words, size_t count)
+{
+    struct inf_span options = s->op->custom_options;
+    if (options.size < count * sizeof *words) {
+        inf_build_fail(&s->b, INF_INVALID, "has options of %zu bytes, wanted at least %zu",
+                       options.size, count * sizeof *words);
+        return false;
+    }
+    memcpy(words, options.data, count * sizeof *words); // the file and this machine: little endian
+    return true;
 }
 
 // --- results ---

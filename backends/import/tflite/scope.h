@@ -155,6 +155,19 @@ float inf_tflite_option_float(struct inf_tflite_scope *s, uint32_t id, const cha
 enum inf_dtype inf_tflite_option_dtype(struct inf_tflite_scope *s, uint32_t id, const char *field,
                                        enum inf_tflite_type fallback);
 
+// Returns an integer of options 2, which must be of that type.
+int64_t inf_tflite_option_2_int(struct inf_tflite_scope *s, enum inf_tflite_options_2 type,
+                                enum inf_fb_type number, uint32_t id, const char *field);
+// Returns a list of i64 of options 2, which must be of that type, with at most INF_LIMIT_RANK * 2
+// elements. An absent list is empty.
+struct inf_build_ints inf_tflite_option_2_list(struct inf_tflite_scope *s,
+                                               enum inf_tflite_options_2 type, uint32_t id,
+                                               const char *field);
+// Copies the first `count` 32-bit numbers of the options of a custom operator to `words`. The
+// options are the bytes of a C structure. Latches INF_INVALID and returns false if they are too
+// short.
+bool inf_tflite_option_words(struct inf_tflite_scope *s, int32_t *words, size_t count);
+
 // --- results ---
 
 // Stores the bounds of the fused activation that option `id` names; infinite where it cuts nothing.

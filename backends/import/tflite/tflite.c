@@ -259,13 +259,14 @@ static enum inf_code describe_model(const struct inf_tflite_model *model, uint32
 }
 
 static enum inf_code read_model(struct inf_tflite_import *import, struct inf_tflite_model *model,
-                                struct inf_span bytes, const struct inf_import_options *options,
-                                struct inf_graph *graph, struct inf_error *err)
+                                struct inf_span bytes, const struct inf_tflite_files *files,
+                                const struct inf_import_options *options, struct inf_graph *graph,
+                                struct inf_error *err)
 {
     struct inf_fb_file file;
     uint32_t subgraph;
     inf_fb_file_init(&file, bytes, err);
-    INF_TRY(inf_tflite_model_read(model, &file, import->arena));
+    INF_TRY(inf_tflite_model_read(model, &file, files, import->arena));
     INF_TRY(find_subgraph(model, options != NULL ? options->signature : NULL, &subgraph, err));
     INF_TRY(check_operators(import, subgraph, options != NULL ? options->report : NULL, err));
     INF_TRY(lower_model(import, subgraph, graph, err));
@@ -273,11 +274,11 @@ static enum inf_code read_model(struct inf_tflite_import *import, struct inf_tfl
 }
 
 enum inf_code inf_tflite_import(struct inf_graph **out_graph, char producer[64],
-                                struct inf_span bytes, const struct inf_import_options *options,
-                                struct inf_error *err)
+                                struct inf_span bytes, const struct inf_tflite_files *files,
+                                const struct inf_import_options *options, struct inf_error *err)
 {
     struct inf_arena arena = {0};
-    struct inf_tflite_model model;
+    struct inf_tflite_model model = {0};
     struct inf_graph *graph;
     struct inf_tflite_import import = {.arena = &arena,
                                        .model = &model,
@@ -289,13 +290,14 @@ enum inf_code inf_tflite_import(struct inf_graph **out_graph, char producer[64],
     }
     INF_TRY(inf_graph_create(&graph, err));
     import.graph = graph;
-    enum inf_code code = read_model(&import, &model, bytes, options, graph, err);
+    enum inf_code code = read_model(&import, &model, bytes, files, options, graph, err);
     if (code == INF_OK) {
         snprintf(producer, 64, "%.63s", model.description);
         *out_graph = graph;
     } else {
         inf_graph_destroy(&graph);
     }
+    inf_tflite_model_fini(&model);
     inf_arena_fini(&arena);
     return code;
 }

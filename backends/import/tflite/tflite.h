@@ -5,6 +5,7 @@
 
 #include "backends/graph/graph.h"
 #include "backends/import/common/import_options.h"
+#include "backends/import/tflite/external.h"
 #include "proto/core/span.h"
 
 // Lowers the TFLite file `bytes` to a verified graph with inferred shapes. The inputs and outputs
@@ -17,7 +18,8 @@
 // INF_UNSUPPORTED  (OPERATOR) unsupported operators or types, all of them with the number of uses.
 // INF_EXHAUSTED    a limit of limits.h, or memory.
 enum inf_code inf_tflite_import(struct inf_graph **out_graph, char producer[64],
-                                struct inf_span bytes, const struct inf_import_options *options,
+                                struct inf_span bytes, const struct inf_tflite_files *files,
+                                const struct inf_import_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -374,7 +374,7 @@ static int bench_model(const struct context *context, inferd_client *const *clie
     if (code != EXIT_OK)
         return code;
     struct tensor_inputs inputs = {0};
-    code = request_options_load(&inputs, &options->request, info);
+    code = request_options_load(&inputs, &options->request, clients[0], model, info);
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_ZEROS);
     for (unsigned long i = 0; code == EXIT_OK && i < options->connections; i++)

@@ -48,7 +48,7 @@ static int run_inference(inferd_client *client, const char *model, const struct 
     if (code != EXIT_OK)
         return code;
     struct tensor_inputs inputs = {0};
-    code = request_options_load(&inputs, &options->request, info);
+    code = request_options_load(&inputs, &options->request, client, model, info);
     if (code == EXIT_OK) {
         struct inferd_error err;
         inferd_request request = {.model = model,

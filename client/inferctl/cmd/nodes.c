@@ -178,19 +178,18 @@ struct verb {
                 enum output_format format);
 };
 
+// Loads the inputs that the options name. The names of the inputs are in *info, which the caller
+// frees after the inputs; NULL after some failures.
 static int load_inputs(inferd_client *client, const char *model, const struct options *options,
-                       struct tensor_inputs *inputs)
+                       struct tensor_inputs *inputs, inferd_model_info **info)
 {
-    inferd_model_info *info;
-    int code = command_describe(client, model, options->request.version, &info);
-    if (code != EXIT_OK)
-        return code;
-    if (options->request.input_count > 0) { // without inputs, the daemon generates the values
-        code = request_options_load(inputs, &options->request, info);
+    int code = command_describe(client, model, options->request.version, info);
+    // Without inputs, the daemon generates the values.
+    if (code == EXIT_OK && options->request.input_count > 0) {
+        code = request_options_load(inputs, &options->request, client, model, *info);
         if (code == EXIT_OK)
-            code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);
+            code = tensor_inputs_complete(inputs, *info, TENSOR_RANDOM);
     }
-    inferd_model_info_free(info);
     return code;
 }
 
@@ -199,7 +198,8 @@ static int inspect_model(const struct context *context, inferd_client *client, c
 {
     struct tensor_inputs inputs = {0};
     struct node_list list = {0};
-    int code = load_inputs(client, model, options, &inputs);
+    inferd_model_info *info = NULL;
+    int code = load_inputs(client, model, options, &inputs, &info);
     if (code == EXIT_OK)
         code = node_list_collect(&list, client,
                                  &(inferd_inspect_request){.model = model,
@@ -217,6 +217,7 @@ static int inspect_model(const struct context *context, inferd_client *client, c
         code = verb->show(&list, options, context->format);
     node_list_fini(&list);
     tensor_inputs_fini(&inputs);
+    inferd_model_info_free(info);
     return code;
 }
 

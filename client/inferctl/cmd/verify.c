@@ -96,7 +96,7 @@ static int verify_model(const struct context *context, inferd_client *client, co
         return code;
     struct tensor_inputs inputs = {0};
     struct device_answers answers = {0};
-    code = request_options_load(&inputs, &options->request, info);
+    code = request_options_load(&inputs, &options->request, client, model, info);
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_RANDOM);
     if (code == EXIT_OK)

@@ -2,6 +2,8 @@
 // The options that choose inputs, device, version and precision of a request.
 #include "client/inferctl/tensor/request_options.h"
 
+#include "client/inferctl/tensor/description.h"
+
 static int add_input(struct request_options *options, const char *assignment)
 {
     if (options->input_count == TENSOR_INPUTS_MAX)
@@ -51,10 +53,17 @@ int request_options_apply(const struct request_options *options, inferd_client *
 }
 
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,
-                         const inferd_model_info *model)
+                         inferd_client *client, const char *model, const inferd_model_info *info)
 {
+    struct description description = {0};
+    struct picture_options picture = options->picture;
     int code = EXIT_OK;
+    if (options->input_count > 0 && !picture.has_range && picture.description == NULL) {
+        description_load(&description, client, model, options->version);
+        picture.description = &description;
+    }
     for (size_t i = 0; i < options->input_count && code == EXIT_OK; i++)
-        code = tensor_inputs_add(inputs, options->inputs[i], model, &options->picture);
+        code = tensor_inputs_add(inputs, options->inputs[i], info, &picture);
+    description_fini(&description);
     return code;
 }

@@ -206,7 +206,8 @@ class Client(Transport):
         traceparent='',
         tracestate='',
     ):
-        """Runs a model and waits for the Result.
+        """Runs a model and waits for the Result. `model` is NAME, or NAME:SIGNATURE for a further
+        signature of the model file.
 
         inputs         {name: array}. Other objects are converted to arrays. Arrays of empty() are
                        not copied

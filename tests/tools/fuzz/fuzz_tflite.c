@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct inf_fb_file file;
     struct inf_span span = {bytes, size};
     inf_fb_file_init(&file, span, &err);
-    if (inf_tflite_model_read(&model, &file, &arena) == INF_OK) {
+    if (inf_tflite_model_read(&model, &file, NULL, &arena) == INF_OK) {
         for (uint32_t i = 0; i < model.subgraph_count; i++) {
             read_tensors(&model.subgraphs[i]);
             read_operators(&model.subgraphs[i]);

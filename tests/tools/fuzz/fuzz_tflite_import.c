@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const struct inf_import_options options = {.evaluator = inf_ref_evaluator(),
                                                .description = &description};
     enum inf_code code =
-        inf_tflite_import(&graph, producer, (struct inf_span){bytes, size}, &options, &err);
+        inf_tflite_import(&graph, producer, (struct inf_span){bytes, size}, NULL, &options, &err);
     if (code == INF_OK && inf_graph_verify(graph, &err) != INF_OK)
         abort();
     if (code != INF_OK && (err.text[0] == '\0' || graph != NULL || description != NULL))

@@ -16,7 +16,7 @@ from pathlib import Path
 from tflite_writer import F32, I8, I32, U8, U32, archive, flatbuffer, floats, ints
 
 FLOAT32, INT32 = 0, 2
-MEAN, SOFTMAX = 40, 25
+MEAN, SOFTMAX, SKIP_GRAM = 40, 25, 30
 SOFTMAX_OPTIONS, REDUCER_OPTIONS = 9, 27
 AXIS_LABELS, VALUE_LABELS = 2, 3
 NORMALIZATION = 1
@@ -63,10 +63,15 @@ def metadata(values):
     )
 
 
-def model(values=False):
-    """The bytes of the model without its archive."""
-    codes = [{0: I8(MEAN), 2: I32(1), 3: I32(MEAN)}, {0: I8(SOFTMAX), 2: I32(1), 3: I32(SOFTMAX)}]
+def model(values=False, rows=1, broken=False):
+    """The bytes of the model without its archive. `rows` is the number of pictures, or -1 if each
+    request chooses it. If `broken`, `brightness` has an operator that is not supported."""
+    codes = [
+        {0: I8(code), 2: I32(1), 3: I32(code)} for code in (MEAN, SOFTMAX) + (SKIP_GRAM,) * broken
+    ]
     picture = tensor('picture', FLOAT32, (1, 8, 8, 3))
+    if rows != 1:
+        picture[7] = ints(rows, 8, 8, 3)
     classify = subgraph(
         'classify',
         [
@@ -87,7 +92,7 @@ def model(values=False):
         [picture, tensor('axes', INT32, (3,), 2), tensor('brightness', FLOAT32, (1,))],
         [0],
         [2],
-        [operator(0, [0, 1], [2], REDUCER_OPTIONS, {0: U8(0)})],
+        [operator(2 if broken else 0, [0, 1], [2], REDUCER_OPTIONS, {0: U8(0)})],
     )
     buffers = [{}, {0: ints(1, 2).bytes}, {0: ints(1, 2, 3).bytes}, {0: metadata(values)}]
     return flatbuffer(

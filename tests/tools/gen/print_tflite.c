@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // print_tflite - writes docs/reference/tflite-operators.md from the tables of the TFLite importer:
-// each operator of the schema, whether it is supported, and the numbers on which it computes if its
-// tensors are quantised.
+// each operator of the schema, whether it is supported, the numbers on which it computes if its
+// tensors are quantised, and which devices run it.
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/import/tflite/op_table.h"
+#include "tests/tools/gen/print_tflite_matrix.h"
 
 // The largest number of a builtin operator.
 #define BUILTINS_MAX 209
@@ -78,5 +79,6 @@ int main(void)
         snprintf(name, sizeof name, "custom %s", op->custom);
         print_row(name, op);
     }
+    print_tflite_matrix(TFLITE_OPS_FOLDER);
     return 0;
 }

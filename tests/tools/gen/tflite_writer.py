@@ -32,6 +32,10 @@ def U32(value):
     return Number('I', value)
 
 
+def I64(value):
+    return Number('q', value)
+
+
 def F32(value):
     return Number('f', value)
 

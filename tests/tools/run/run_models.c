@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] [--threads N]
-//            [--race]
+//            [--race] [--write DIR]
 //
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
 // each output with its reference. Exit status: 0 all outputs are within tolerance, 1 an output is
 // not, 2 usage.
 //
-// --race chooses kernels by races, as the daemon does. Without --race, rules choose them.
+// --race chooses kernels by races, as the daemon does. Without --race, rules choose them. --write
+// writes every output of 8-bit integers to DIR/ID.CASE.POSITION.npy, to compare devices.
 //
 // For a precision below fp32, each model is checked first, as the daemon does
 // (daemon/load/precision.h). Nodes that need fp32 stay in fp32. A model that must not use the
@@ -30,6 +31,7 @@
 struct judge {
     struct tool_engine engine;
     const char *directory; // directory of the manifest
+    const char *written;   // directory to which outputs of 8-bit integers are written; NULL: none
     unsigned models, unsupported, refused, recomputed, ok, failed, informative;
     bool tried; // true: it was checked whether the current model may use the precision
 };
@@ -186,6 +188,13 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
     }
     struct tool_difference difference = tool_compare(result.data, &reference, &tolerance);
     inf_npy_unload(&reference);
+    bool is_byte = result.dtype == INF_DTYPE_I8 || result.dtype == INF_DTYPE_U8;
+    if (judge->written != NULL && is_byte) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s.%s.%zu.npy", judge->written, run->id, run->name,
+                 position);
+        INF_TRY(inf_npy_save(path, result.dtype, &result.shape, result.data, err));
+    }
     const char *verdict = tolerance.informative ? "informative" : difference.ok ? "ok" : "FAIL";
     printf("%s %s %s %.3g %.3g %s\n", run->id, run->name, name, difference.max_abs,
            difference.max_rel, verdict);
@@ -374,19 +383,23 @@ static int print_usage(void)
 {
     fputs(
         "usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] "
-        "[--threads N] [--race]\n",
+        "[--threads N] [--race] [--write DIR]\n",
         stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"isa-max", required_argument, NULL, 'i'},
-        {"race", no_argument, NULL, 'r'},          {"only", required_argument, NULL, 'o'},
-        {"threads", required_argument, NULL, 't'}, {0}};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"isa-max", required_argument, NULL, 'i'},
+                                            {"race", no_argument, NULL, 'r'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"write", required_argument, NULL, 'w'},
+                                            {0}};
     const char *backend = NULL;
     const char *only = NULL;
+    const char *written = NULL;
     struct inf_device_options wanted = {.slots = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -398,6 +411,8 @@ int main(int argc, char **argv)
             wanted.kernel_races = true;
         else if (option == 'o')
             only = optarg;
+        else if (option == 'w')
+            written = optarg;
         else if (option == 't')
             wanted.threads = (uint32_t)strtoul(optarg, NULL, 10);
         else
@@ -410,7 +425,7 @@ int main(int argc, char **argv)
     char directory[4096] = ".";
     if (slash != NULL)
         snprintf(directory, sizeof(directory), "%.*s", (int)(slash - manifest) + 1, manifest);
-    struct judge judge = {.directory = directory};
+    struct judge judge = {.directory = directory, .written = written};
     struct inf_error err = {0};
     if (tool_engine_open_with(&judge.engine, backend, &wanted, &err) != INF_OK) {
         fprintf(stderr, "run_models: %s\n", err.text);

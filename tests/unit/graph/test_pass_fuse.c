@@ -294,6 +294,82 @@ Test(fuse_activation, prelu_of_one_alpha_is_leaky_relu)
     expect_unfused(with_prelu(CONV, INF_SHAPE(4, 4, 2)), INF_PASS_FUSE_ACTIVATION);
 }
 
+// --- the pass fuse_dilation ---
+
+// Makes x -> space_to_batch -> 3x3 convolution -> batch_to_space.
+static struct inf_graph *with_blocks(enum inf_op op, const int32_t pads[4], const int32_t crops[4],
+                                     const int32_t back[2])
+{
+    static const int32_t block[] = {2, 3};
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 9, 13, 2));
+    uint32_t apart = node(graph, INF_OP_SPACE_TO_BATCH, "apart", x,
+                          add_constant(graph, INF_DTYPE_I32, INF_SHAPE(2), block),
+                          add_constant(graph, INF_DTYPE_I32, INF_SHAPE(2, 2), pads));
+    bool deep = op == INF_OP_DEPTHWISE_CONV2D;
+    uint32_t w = add_constant(graph, INF_DTYPE_F32,
+                              deep ? INF_SHAPE(3, 3, 2, 1) : INF_SHAPE(3, 3, 2, 2), NULL);
+    uint32_t y = node(graph, op, "conv", apart, w);
+    add_output(graph, "y",
+               node(graph, INF_OP_BATCH_TO_SPACE, "joined", y,
+                    add_constant(graph, INF_DTYPE_I32, INF_SHAPE(2), back),
+                    add_constant(graph, INF_DTYPE_I32, INF_SHAPE(2, 2), crops)));
+    return graph;
+}
+
+static const int32_t block_pads[] = {2, 3, 4, 4}, block_crops[] = {1, 0, 0, 2}, blocks[] = {2, 3};
+
+Test(fuse_dilation, a_convolution_of_blocks_is_dilated)
+{
+    struct inf_graph *graph = with_blocks(INF_OP_CONV2D, block_pads, block_crops, blocks);
+    run_only(graph, INF_PASS_FUSE_DILATION);
+    cr_assert_eq(graph->node_count, 1);
+    const struct inf_attrs_conv2d *attrs = &graph->nodes[0].attrs.conv2d;
+    cr_expect_eq(graph->nodes[0].inputs[0], graph->inputs[0].value);
+    cr_expect_eq(attrs->dilation_h, 2);
+    cr_expect_eq(attrs->dilation_w, 3);
+    cr_expect_eq(attrs->padding, INF_PADDING_EXPLICIT);
+    cr_expect_eq(attrs->pad_top, 1);
+    cr_expect_eq(attrs->pad_bottom, 3);
+    cr_expect_eq(attrs->pad_left, 4);
+    cr_expect_eq(attrs->pad_right, 2);
+    // 9 + 1 + 3 - 2 * 2 rows and 13 + 4 + 2 - 3 * 2 columns
+    const struct inf_shape *shape = &graph->values[graph->outputs[0].value].shape;
+    cr_expect_eq(shape->dims[1], 9);
+    cr_expect_eq(shape->dims[2], 13);
+    inf_graph_destroy(&graph);
+    graph = with_blocks(INF_OP_DEPTHWISE_CONV2D, block_pads, block_crops, blocks);
+    run_only(graph, INF_PASS_FUSE_DILATION);
+    cr_assert_eq(graph->node_count, 1);
+    cr_expect_eq(graph->nodes[0].attrs.depthwise_conv2d.dilation_w, 3);
+    inf_graph_destroy(&graph);
+}
+
+Test(fuse_dilation, other_convolutions_stay)
+{
+    static const int32_t much[] = {3, 0, 0, 2}, other[] = {3, 2};
+    expect_unfused(with_blocks(INF_OP_CONV2D, block_pads, much, blocks), INF_PASS_FUSE_DILATION);
+    expect_unfused(with_blocks(INF_OP_CONV2D, block_pads, block_crops, other),
+                   INF_PASS_FUSE_DILATION);
+    for (int i = 0; i < 4; i++) {
+        struct inf_graph *graph = with_blocks(INF_OP_CONV2D, block_pads, block_crops, blocks);
+        struct inf_attrs_conv2d *attrs = &graph->nodes[1].attrs.conv2d;
+        *(i == 0   ? &attrs->stride_w
+          : i == 1 ? &attrs->dilation_h
+                   : &attrs->pad_right) = i == 3 ? 0 : 2;
+        if (i == 3)
+            attrs->padding = INF_PADDING_SAME;
+        expect_unfused(graph, INF_PASS_FUSE_DILATION);
+    }
+    // Another reader needs the blocks.
+    struct inf_graph *graph = with_blocks(INF_OP_CONV2D, block_pads, block_crops, blocks);
+    add_output(graph, "z", graph->nodes[0].outputs[0]);
+    expect_unfused(graph, INF_PASS_FUSE_DILATION);
+    graph = with_blocks(INF_OP_CONV2D, block_pads, block_crops, blocks);
+    add_output(graph, "z", graph->nodes[1].outputs[0]);
+    expect_unfused(graph, INF_PASS_FUSE_DILATION);
+}
+
 // --- the pass fuse_pad ---
 
 // Makes x -> pad -> 3x3 convolution.

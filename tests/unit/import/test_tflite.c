@@ -50,7 +50,7 @@ static enum inf_code import_bytes(struct inf_span bytes)
     struct inf_import_options options = {.evaluator = inf_ref_evaluator()};
     inf_graph_destroy(&graph);
     err = (struct inf_error){0};
-    return inf_tflite_import(&graph, producer, bytes, &options, &err);
+    return inf_tflite_import(&graph, producer, bytes, NULL, &options, &err);
 }
 
 static void expect_imported(void)

@@ -153,7 +153,7 @@ static enum inf_code import_bytes(struct inf_span bytes)
                                                .description = &description};
     tear_down();
     err = (struct inf_error){0};
-    return inf_tflite_import(&graph, producer, bytes, &options, &err);
+    return inf_tflite_import(&graph, producer, bytes, NULL, &options, &err);
 }
 
 static void import_model(const uint8_t *archive, size_t archive_bytes)

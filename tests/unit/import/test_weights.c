@@ -146,7 +146,40 @@ Test(weights, straddle_shards_and_groups_end_with_theirs)
     cr_assert_eq(t.tally.bytes, 21u);
 }
 
-Test(weights, tally_is_fnv_1a)
+static uint64_t hash_of(const uint8_t *bytes, size_t size)
+{
+    struct inf_tally tally = INF_TALLY_INIT;
+    inf_tally_add(&tally, bytes, size);
+    return tally.hash;
+}
+
+Test(weights, tally_sees_every_bit_and_the_order_of_words)
+{
+    uint8_t bytes[69] = {0};
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37);
+    uint64_t hash = hash_of(bytes, sizeof bytes);
+    cr_expect_neq(hash_of(bytes, sizeof bytes - 1), hash);
+    for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        cr_expect_neq(hash_of(bytes, sizeof bytes), hash, "bit %zu", bit);
+        // A second change elsewhere does not undo the first one.
+        for (size_t other = 0; other < bit; other++) {
+            bytes[other / 8] ^= (uint8_t)(1u << other % 8);
+            cr_assert_neq(hash_of(bytes, sizeof bytes), hash, "bits %zu and %zu", bit, other);
+            bytes[other / 8] ^= (uint8_t)(1u << other % 8);
+        }
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        uint8_t byte = bytes[i];
+        bytes[i] = bytes[8 + i];
+        bytes[8 + i] = byte;
+    }
+    cr_expect_neq(hash_of(bytes, sizeof bytes), hash);
+}
+
+Test(weights, tally_of_less_than_eight_bytes_is_fnv_1a)
 {
     // The expected hashes are published test vectors of 64-bit FNV-1a.
     struct inf_tally tally = INF_TALLY_INIT;

@@ -252,8 +252,8 @@ static void refuses_model(const char *name)
 Test(message_checks, model_names)
 {
     static const char *const bad[] = {
-        "",    " ",    "\t",      ".",   "..",          ".hidden", "a/b", "../a", "a\\b",
-        "a b", "a%2e", "@stable", "a:1", "caf\xc3\xa9", "a\nb",    "~",   "*",
+        "",    " ",    "\t",      ".",  "..", ".hidden",     "a/b",  "../a", "a\\b",
+        "a b", "a%2e", "@stable", "a:", ":a", "caf\xc3\xa9", "a\nb", "~",    "*",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_assert_not(inf_model_name_valid(bad[i]), "%s", bad[i]);
@@ -292,9 +292,34 @@ Test(message_checks, a_model_name_may_name_a_version)
     expect_refused(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "is no model name");
 }
 
+Test(message_checks, a_model_name_may_name_a_signature)
+{
+    static struct wire_bytes bytes;
+    wire_text(&bytes, 1, "m:decode");
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, &bytes);
+    expect_accepted(INF_MESSAGE_MODEL_METADATA_REQUEST, &bytes);
+    bytes.size = 0;
+    wire_text(&bytes, 1, "m:decode@2");
+    expect_accepted(INF_MESSAGE_INFER_REQUEST, &bytes);
+    bytes.size = 0;
+    wire_text(&bytes, 1, "m:a:b");
+    expect_refused(INF_MESSAGE_INFER_REQUEST, &bytes, "wanted NAME or NAME:SIGNATURE");
+    bytes.size = 0;
+    wire_text(&bytes, 2, "m:decode"); // a load reads all signatures of a file
+    expect_refused(INF_MESSAGE_MODEL_LOAD_REQUEST, &bytes, "is no model name");
+}
+
 Test(message_checks, references_of_models)
 {
-    static const char *const bad[] = {"", "m@", "@1", "m@.1", "m@a@b", "a/b@1", ".m@1"};
+    static const char *const bad[] = {"",   "m@", "@1",   "m@.1",  "m@a@b", "a/b@1", ".m@1",
+                                      "m:", ":s", "m:.s", "m:s:t", "m:s@",  "m:@1",  "m@1:s"};
+    char text[80];
+    cr_expect(inf_model_reference_valid("m:s"));
+    cr_expect(inf_model_reference_valid("m:s@1"));
+    snprintf(text, sizeof text, "%.62s:b", long_text(62));
+    cr_expect(inf_model_reference_valid(text));
+    snprintf(text, sizeof text, "%.62s:bc", long_text(62));
+    cr_expect_not(inf_model_reference_valid(text));
     cr_expect(inf_model_reference_valid("m@1"));
     cr_expect(inf_model_reference_valid("m"));
     cr_expect(inf_model_reference_valid(long_text(64)));

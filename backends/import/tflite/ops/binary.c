@@ -81,6 +81,31 @@ static void lower_arithmetic(struct inf_tflite_scope *s)
         s->outputs[0] = inf_tflite_activate(s, add_binary(s), 0);
 }
 
+static void lower_logic(struct inf_tflite_scope *s)
+{
+    uint32_t x = inf_tflite_stored(s, 0);
+    enum inf_binary_kind kind = (enum inf_binary_kind)s->row->kind;
+    if (inf_build_dtype(&s->b, x) != INF_DTYPE_BOOL)
+        kind = kind == INF_BINARY_LOGICAL_AND ? INF_BINARY_BITWISE_AND : INF_BINARY_BITWISE_OR;
+    s->outputs[0] = inf_build_binary(&s->b, kind, x, inf_tflite_stored(s, 1));
+}
+
+// STABLEHLO_COMPARE: the option names the comparison.
+static void lower_stablehlo_compare(struct inf_tflite_scope *s)
+{
+    static const enum inf_compare_kind kinds[] = {INF_COMPARE_EQUAL,         INF_COMPARE_NOT_EQUAL,
+                                                  INF_COMPARE_GREATER_EQUAL, INF_COMPARE_GREATER,
+                                                  INF_COMPARE_LESS_EQUAL,    INF_COMPARE_LESS};
+    int64_t kind = inf_tflite_option_2_int(s, INF_TFLITE_OPTIONS_2_COMPARE, INF_FB_U32, 0,
+                                           "comparison_direction");
+    if (kind >= (int64_t)INF_ARRAY_LENGTH(kinds)) {
+        inf_build_fail(&s->b, INF_INVALID, "option comparison_direction is %lld", (long long)kind);
+        return;
+    }
+    s->outputs[0] =
+        inf_build_compare(&s->b, kinds[kind], inf_tflite_data(s, 0), inf_tflite_data(s, 1));
+}
+
 static void lower_compare(struct inf_tflite_scope *s)
 {
     s->outputs[0] = inf_build_compare(&s->b, (enum inf_compare_kind)s->row->kind,
@@ -112,6 +137,12 @@ static void lower_prelu(struct inf_tflite_scope *s)
         INF_TFLITE_##name, NULL, lower_binary, 2, 2, 1, INF_TFLITE_MODE_##mode,                    \
             INF_TFLITE_OPTIONS_NONE, INF_BINARY_##kind                                             \
     }
+// A logical function of bools, and the function of the bits of integers.
+#define LOGIC(name, kind)                                                                          \
+    {                                                                                              \
+        INF_TFLITE_##name, NULL, lower_logic, 2, 2, 1, INF_TFLITE_MODE_STORED,                     \
+            INF_TFLITE_OPTIONS_NONE, INF_BINARY_LOGICAL_##kind                                     \
+    }
 #define COMPARE(name)                                                                              \
     {                                                                                              \
         INF_TFLITE_##name, NULL, lower_compare, 2, 2, 1, INF_TFLITE_MODE_MOVE,                     \
@@ -134,6 +165,12 @@ static const struct inf_tflite_op ops[] = {
     BINARY(LOGICAL_OR, LOGICAL_OR, REAL),
     BINARY(STABLEHLO_ADD, ADD, REAL),
     BINARY(STABLEHLO_MULTIPLY, MUL, REAL),
+    BINARY(STABLEHLO_SUBTRACT, SUB, REAL),
+    BINARY(STABLEHLO_DIVIDE, DIV, REAL),
+    BINARY(STABLEHLO_POWER, POW, REAL),
+    BINARY(STABLEHLO_REMAINDER, MOD, REAL),
+    LOGIC(STABLEHLO_AND, AND),
+    LOGIC(STABLEHLO_OR, OR),
     BINARY(STABLEHLO_MAXIMUM, MAX, MOVE),
     BINARY(STABLEHLO_MINIMUM, MIN, MOVE),
     BINARY(STABLEHLO_SHIFT_LEFT, SHIFT_LEFT, STORED),
@@ -145,6 +182,8 @@ static const struct inf_tflite_op ops[] = {
     COMPARE(LESS_EQUAL),
     COMPARE(GREATER),
     COMPARE(GREATER_EQUAL),
+    {INF_TFLITE_STABLEHLO_COMPARE, NULL, lower_stablehlo_compare, 2, 2, 1, INF_TFLITE_MODE_MOVE, 0,
+     0},
     {INF_TFLITE_ADD_N, NULL, lower_add_n, 1, INF_LIMIT_NODE_INPUTS, 1, INF_TFLITE_MODE_REAL, 0, 0},
     {INF_TFLITE_PRELU, NULL, lower_prelu, 2, 2, 1, INF_TFLITE_MODE_REAL, 0, 0},
 };

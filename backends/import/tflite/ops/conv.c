@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions. The layout is the graph's, channels last; filters are [co, kh, kw, ci] in the file
 // and get the graph's order of axes when they are read.
-#include <string.h>
-
 #include "backends/graph/build/operators.h"
 #include "backends/import/tflite/op_table.h"
 #include "backends/import/tflite/tensor.h"
@@ -128,20 +126,6 @@ static void lower_conv_3d_transpose(struct inf_tflite_scope *s)
 
 // --- the custom operator of MediaPipe's segmentation networks ---
 
-// Copies the first `count` 32-bit numbers of the options of the custom operator to `words`. The
-// options are the bytes of a C structure. Reports an error and returns false if they are too short.
-static bool read_option_words(struct inf_tflite_scope *s, int32_t *words, size_t count)
-{
-    struct inf_span options = s->op->custom_options;
-    if (options.size < count * sizeof(*words)) {
-        inf_build_fail(&s->b, INF_INVALID, "has options of %zu bytes, wanted at least %zu",
-                       options.size, count * sizeof(*words));
-        return false;
-    }
-    memcpy(words, options.data, count * sizeof(*words)); // the file and this machine: little endian
-    return true;
-}
-
 // Sets *size to the size of the result of a transposed convolution along one axis. Sets pads[0] and
 // pads[1] to the number of elements that are cut off at the beginning and at the end of the result.
 // If `same` is true, a convolution with padding `same` and this stride would compute `input`
@@ -167,7 +151,7 @@ static void lower_transpose_bias(struct inf_tflite_scope *s)
     };
     int32_t words[3];
     int64_t sizes[2], pads[2][2];
-    if (!read_option_words(s, words, 3))
+    if (!inf_tflite_option_words(s, words, 3))
         return;
     if ((words[0] != SAME && words[0] != VALID) || words[1] < 1 || words[1] > 65535 ||
         words[2] < 1 || words[2] > 65535) {

@@ -19,14 +19,23 @@ static struct inf_ints read_axes(struct inf_tflite_scope *s, uint32_t x)
     return axes;
 }
 
+// Axes that are not neighbours are reduced one group of neighbours after the other, because devices
+// have kernels for neighbours only. The last axes come first: the others keep their numbers.
 static void lower_reduce(struct inf_tflite_scope *s)
 {
-    uint32_t x = inf_tflite_data(s, 0);
+    uint32_t x = inf_tflite_data(s, 0), mask = 0;
     struct inf_ints axes = read_axes(s, x);
     bool keep_dims = inf_tflite_option_bool(s, 0, "keep_dims");
-    if (inf_build_ok(&s->b))
-        s->outputs[0] =
-            inf_build_reduce(&s->b, (enum inf_reduce_kind)s->row->kind, x, &axes, keep_dims);
+    for (int32_t i = 0; i < axes.count; i++)
+        mask |= 1u << axes.values[i];
+    for (int32_t axis = INF_LIMIT_RANK - 1; inf_build_ok(&s->b) && axis >= 0; axis--) {
+        struct inf_ints group = {0};
+        while (axis >= 0 && (mask >> axis & 1) != 0)
+            group.values[group.count++] = axis--;
+        if (group.count > 0)
+            x = inf_build_reduce(&s->b, (enum inf_reduce_kind)s->row->kind, x, &group, keep_dims);
+    }
+    s->outputs[0] = x;
 }
 
 static void lower_arg(struct inf_tflite_scope *s)

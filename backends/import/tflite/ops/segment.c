@@ -115,6 +115,18 @@ static uint32_t add_positions(struct inf_builder *b, const struct inf_shape *sha
     return value;
 }
 
+// Returns the start of an update as a list. STABLEHLO_DYNAMIC_UPDATE_SLICE has a scalar for each
+// axis.
+static uint32_t add_start(struct inf_tflite_scope *s)
+{
+    uint32_t parts[INF_LIMIT_RANK], count = s->op->inputs.count - 2;
+    if (s->op->code->builtin == INF_TFLITE_DYNAMIC_UPDATE_SLICE)
+        return inf_tflite_list(s, 2);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = inf_build_reshape(&s->b, inf_tflite_list(s, 2 + i), (int64_t[]){1}, 1);
+    return inf_build_concat(&s->b, parts, count, 0);
+}
+
 // The start is moved so that the update lies within the tensor.
 static void lower_update_slice(struct inf_tflite_scope *s)
 {
@@ -122,7 +134,7 @@ static void lower_update_slice(struct inf_tflite_scope *s)
     uint32_t x = inf_tflite_data(s, 0), update = inf_tflite_data(s, 1);
     struct inf_shape shape = inf_build_known_shape(b, update);
     uint32_t room = inf_build_sub(b, inf_build_shape(b, x), inf_build_shape(b, update));
-    uint32_t start = inf_build_binary(b, INF_BINARY_MIN, inf_tflite_list(s, 2), room);
+    uint32_t start = inf_build_binary(b, INF_BINARY_MIN, add_start(s), room);
     start = inf_build_binary_number(b, INF_BINARY_MAX, start, 0);
     uint32_t indices = inf_build_add(b, add_positions(b, &shape), start);
     s->outputs[0] = add_scatter(b, x, indices, update, INF_SCATTER_NONE);
@@ -222,6 +234,8 @@ static const struct inf_tflite_op ops[] = {
      0},
     {INF_TFLITE_DYNAMIC_UPDATE_SLICE, NULL, lower_update_slice, 3, 3, 1, INF_TFLITE_MODE_MOVE, 0,
      0},
+    {INF_TFLITE_STABLEHLO_DYNAMIC_UPDATE_SLICE, NULL, lower_update_slice, 3, INF_LIMIT_RANK + 2, 1,
+     INF_TFLITE_MODE_MOVE, 0, 0},
     {INF_TFLITE_MATRIX_DIAG, NULL, lower_matrix_diag, 1, 1, 1, INF_TFLITE_MODE_REAL, 0, 0},
     {INF_TFLITE_MATRIX_SET_DIAG, NULL, lower_matrix_set_diag, 2, 2, 1, INF_TFLITE_MODE_MOVE, 0, 0},
     {INF_TFLITE_EMBEDDING_LOOKUP_SPARSE, NULL, lower_embedding_sparse, 5, 5, 1,

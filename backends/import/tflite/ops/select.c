@@ -41,6 +41,7 @@ static void lower_unique(struct inf_tflite_scope *s)
 static const struct inf_tflite_op ops[] = {
     {INF_TFLITE_SELECT, NULL, lower_select, 3, 3, 1, INF_TFLITE_MODE_MOVE, 0, 0},
     {INF_TFLITE_SELECT_V2, NULL, lower_select_v2, 3, 3, 1, INF_TFLITE_MODE_MOVE, 0, 0},
+    {INF_TFLITE_STABLEHLO_SELECT, NULL, lower_select_v2, 3, 3, 1, INF_TFLITE_MODE_MOVE, 0, 0},
     {INF_TFLITE_WHERE, NULL, lower_where, 1, 1, 1, INF_TFLITE_MODE_STORED, 0, 0},
     {INF_TFLITE_UNIQUE, NULL, lower_unique, 1, 1, 2, INF_TFLITE_MODE_STORED, 0, 0},
 };

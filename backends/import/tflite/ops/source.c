@@ -86,11 +86,39 @@ static void lower_random(struct inf_tflite_scope *s)
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
+// MULTINOMIAL: draws classes of logits [batch,classes]. The class with the largest sum of logit and
+// Gumbel noise, -log(-log(u)), has the wanted distribution.
+static void lower_multinomial(struct inf_tflite_scope *s)
+{
+    struct inf_builder *b = &s->b;
+    uint32_t logits = inf_tflite_stored(s, 0);
+    int64_t draws = inf_build_const_int(b, inf_tflite_list(s, 1), "the number of draws");
+    int64_t batch = inf_build_known_dim(b, logits, 0), classes = inf_build_known_dim(b, logits, -1);
+    if (inf_build_ok(b) && (inf_build_rank(b, logits) != 2 || draws < 0 || classes < 1))
+        inf_build_fail(b, INF_INVALID, "draws %lld times of logits of rank %d with %lld classes",
+                       (long long)draws, inf_build_rank(b, logits), (long long)classes);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_RANDOM, inf_build_list(b, (int64_t[]){batch, draws, classes}, 3),
+                           INF_VALUE_NONE, INF_VALUE_NONE);
+    node.attrs.random.seed = (int32_t)inf_tflite_option(s, INF_FB_I64, 0, "seed", 0);
+    uint32_t noise = inf_build_value(b, &node);
+    for (int i = 0; i < 2; i++)
+        noise = inf_build_unary(b, INF_UNARY_NEG, inf_build_unary(b, INF_UNARY_LOG, noise));
+    uint32_t rows = inf_build_expand_dims(b, logits, (int64_t[]){1}, 1);
+    struct inf_build_node best = inf_build_describe(INF_OP_ARG, inf_build_add(b, rows, noise),
+                                                    INF_VALUE_NONE, INF_VALUE_NONE);
+    best.attrs.arg.axis = 2;
+    s->outputs[0] = inf_build_value(b, &best);
+}
+
 static const struct inf_tflite_op ops[] = {
     {INF_TFLITE_FILL, NULL, lower_fill, 2, 2, 1, INF_TFLITE_MODE_STORED, 0, 0},
     {INF_TFLITE_ZEROS_LIKE, NULL, lower_zeros_like, 1, 1, 1, INF_TFLITE_MODE_STORED, 0, 0},
     {INF_TFLITE_RANGE, NULL, lower_range, 3, 3, 1, INF_TFLITE_MODE_STORED, 0, 0},
     {INF_TFLITE_CAST, NULL, lower_cast, 1, 1, 1, INF_TFLITE_MODE_STORED, 0, 0},
+    {INF_TFLITE_STABLEHLO_CONVERT, NULL, lower_cast, 1, 1, 1, INF_TFLITE_MODE_STORED, 0, 0},
+    {INF_TFLITE_MULTINOMIAL, NULL, lower_multinomial, 2, 2, 1, INF_TFLITE_MODE_STORED,
+     INF_TFLITE_OPTIONS_RANDOM, 0},
     {INF_TFLITE_BROADCAST_ARGS, NULL, lower_broadcast_args, 2, 2, 1, INF_TFLITE_MODE_STORED, 0, 0},
     {INF_TFLITE_BUCKETIZE, NULL, lower_bucketize, 1, 1, 1, INF_TFLITE_MODE_STORED,
      INF_TFLITE_OPTIONS_BUCKETIZE, 0},

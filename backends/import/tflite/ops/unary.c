@@ -44,6 +44,17 @@ static void lower_clip(struct inf_tflite_scope *s)
     s->outputs[0] = inf_build_clip(&s->b, inf_tflite_data(s, 0), s->row->kind, 1);
 }
 
+// The cube root, also of negative numbers: of NaN and infinity as pow() says, with the sign of x.
+static void lower_cbrt(struct inf_tflite_scope *s)
+{
+    struct inf_builder *b = &s->b;
+    uint32_t x = inf_tflite_data(s, 0);
+    uint32_t size = inf_build_unary(b, INF_UNARY_ABS, x);
+    uint32_t root = inf_build_binary_number(b, INF_BINARY_POW, size, 1.0 / 3);
+    uint32_t sign = inf_build_unary(b, INF_UNARY_SIGN, x);
+    s->outputs[0] = inf_build_mul(b, root, sign);
+}
+
 // QUANTIZE and DEQUANTIZE: the input as a real number, quantised if the output is. Only here do
 // integers of 32 bits have scales.
 static void lower_convert(struct inf_tflite_scope *s)
@@ -104,6 +115,16 @@ static const struct inf_tflite_op ops[] = {
     UNARY(RELU6, RELU6),
     UNARY(HARD_SWISH, HARD_SWISH),
     UNARY(LOGICAL_NOT, LOGICAL_NOT),
+    UNARY(STABLEHLO_LOGISTIC, SIGMOID),
+    UNARY(STABLEHLO_ABS, ABS),
+    UNARY(STABLEHLO_COSINE, COS),
+    UNARY(STABLEHLO_EXPONENTIAL, EXP),
+    UNARY(STABLEHLO_FLOOR, FLOOR),
+    UNARY(STABLEHLO_LOG, LOG),
+    UNARY(STABLEHLO_NEGATE, NEG),
+    UNARY(STABLEHLO_RSQRT, RSQRT),
+    UNARY(STABLEHLO_TANH, TANH),
+    {INF_TFLITE_STABLEHLO_CBRT, NULL, lower_cbrt, 1, 1, 1, INF_TFLITE_MODE_TABLE, 0, 0},
     {INF_TFLITE_RELU_N1_TO_1, NULL, lower_clip, 1, 1, 1, INF_TFLITE_MODE_TABLE, 0, -1},
     {INF_TFLITE_RELU_0_TO_1, NULL, lower_clip, 1, 1, 1, INF_TFLITE_MODE_TABLE, 0, 0},
     {INF_TFLITE_ELU, NULL, lower_elu, 1, 1, 1, INF_TFLITE_MODE_TABLE, 0, 0},

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench_tflite.py --harness DIR --build DIR [--rounds N] [--ms MS] [--onnx FILE] MODEL.tflite...
+
+TFLite models on the cpu device, in tfjs-tflite and in LiteRT.js under Node, by turns, one thread.
+All numbers are processor time of one inference, which other programs on the machine change little.
+The least of all rounds is printed, and the median of the ratios within a round. --onnx names the
+same network as a quantised ONNX file (gen_mobilenet_v2.py writes one), which onnxruntime-node runs
+beside the first model. DIR of --harness has tflite_bench.js and ort_bench.js; NODE_PATH says where
+@tensorflow/tfjs-tflite, @litertjs/core and onnxruntime-node are.
+"""
+import argparse
+import os
+import re
+import statistics
+import subprocess
+
+PEERS = ("tfjs-tflite", "litertjs")
+
+
+def run(command, build, own_clock):
+    """The text that a program prints. With own_clock, its clock counts processor time."""
+    environment = dict(os.environ)
+    if own_clock:
+        environment["LD_PRELOAD"] = build + "/tests/tools/libcpu_clock.so"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return done.stdout
+
+
+def read_number(text, name):
+    found = re.search(name + r"\s+([0-9.]+)", text)
+    return float(found.group(1)) if found else None
+
+
+def measure(name, model, options):
+    """Milliseconds of processor time of one inference; None if the program failed."""
+    ms = str(options.ms)
+    harness = options.harness
+    if name == "inferd":
+        engine = options.build + "/tests/tools/bench_engine"
+        command = [engine, "--backend", "cpu", "--threads", "1", "--ms", ms, model]
+        return read_number(run(command, options.build, True), "min")
+    if name == "onnxruntime":
+        command = ["node", harness + "/ort_bench.js", "1", ms, options.onnx]
+        return read_number(run(command, options.build, True), "min")
+    command = ["node", harness + "/tflite_bench.js", name, ms, model]
+    return read_number(run(command, options.build, False), "cpu")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--harness", required=True)
+    parser.add_argument("--build", required=True, type=os.path.abspath)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ms", type=int, default=400)
+    parser.add_argument("--onnx", help="for the first model")
+    parser.add_argument("models", nargs="+")
+    options = parser.parse_args()
+    names = ["inferd", *PEERS] + (["onnxruntime"] if options.onnx else [])
+    print("| model | " + " | ".join(f"{name}, ms" for name in names) + " | ratios |")
+    print("|---|" + "---|" * (len(names) + 1))
+    for index, model in enumerate(options.models):
+        used = [name for name in names if name != "onnxruntime" or index == 0]
+        rounds = [
+            {name: measure(name, model, options) for name in used} for _ in range(options.rounds)
+        ]
+        cells, ratios = [], []
+        for name in names:
+            times = [times[name] for times in rounds if times.get(name) is not None]
+            cells.append(f"{min(times):.3f}" if times else "-")
+            of_rounds = [t[name] / t["inferd"] for t in rounds if t.get(name) and t.get("inferd")]
+            if name != "inferd" and of_rounds:
+                ratios.append(f"{name} {statistics.median(of_rounds):.2f}")
+        label = os.path.basename(os.path.dirname(model)) or model
+        label = os.path.basename(model)[:-7] if label == "model" else label
+        print(f"| {label} | " + " | ".join(cells) + " | " + ", ".join(ratios) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

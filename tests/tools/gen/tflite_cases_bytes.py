@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of quantised operators: functions of one number over all bytes, arithmetic on odd shapes
+with the extreme bytes of each type, and operators that move bytes.
+
+The expected byte is the nearest one to the real result. The runtimes round in fixed point, so that
+a result may differ by one step.
+"""
+import itertools
+import math
+
+from tflite_case import Case, Tensor, at, const, places
+from tflite_writer import F32, I8, I32, U8
+
+STEP = {'lsb': 1, 'rtol': 1e-5, 'atol': 1e-6}
+EXACT = {'lsb': 0, 'rtol': 0, 'atol': 0}
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def hard_swish(x):
+    return x * min(max(x + 3, 0), 6) / 6
+
+
+def gelu(x):
+    return x / 2 * (1 + math.erf(x / math.sqrt(2)))
+
+
+def near(x):
+    """To the nearest integer, ties to even."""
+    return float(round(x))
+
+
+# Function, scale and zero point of the input, of the output.
+UNARY = {
+    'ABS': (abs, (0.05, -3), (0.05, -10)),
+    'NEG': (lambda x: -x, (0.05, -3), (0.06, 9)),
+    'EXP': (math.exp, (0.05, -3), (5.0, -128)),
+    'SQUARE': (lambda x: x * x, (0.05, -3), (0.3, -128)),
+    'SIN': (math.sin, (0.05, -3), (1 / 128, 0)),
+    'COS': (math.cos, (0.05, -3), (1 / 128, 0)),
+    'TANH': (math.tanh, (0.04, 11), (1 / 128, 0)),
+    'LOGISTIC': (sigmoid, (0.07, -11), (1 / 256, -128)),
+    'HARD_SWISH': (hard_swish, (0.06, 5), (0.05, -100)),
+    'ELU': (lambda x: x if x > 0 else math.expm1(x), (0.05, -3), (0.04, -50)),
+    'RELU': (lambda x: max(x, 0), (0.05, -3), (0.03, -128)),
+    'RELU6': (lambda x: min(max(x, 0), 6), (0.07, -3), (6 / 255, -128)),
+    'RELU_N1_TO_1': (lambda x: min(max(x, -1), 1), (0.05, -3), (1 / 128, 0)),
+    'RELU_0_TO_1': (lambda x: min(max(x, 0), 1), (0.05, -3), (1 / 256, -128)),
+    'FLOOR': (math.floor, (0.3, -3), (0.5, 0)),
+    'CEIL': (math.ceil, (0.3, -3), (0.5, 0)),
+    'ROUND': (near, (0.3, -3), (0.5, 0)),
+}
+# Functions of numbers of 0 and more: the zero point of the input is its least byte.
+POSITIVE = {
+    'SQRT': (math.sqrt, (0.05, -128), (0.02, -128)),
+    'RSQRT': (lambda x: 1 / math.sqrt(x) if x else math.inf, (0.05, -128), (0.04, -128)),
+    'LOG': (lambda x: math.log(x) if x else -math.inf, (0.05, -128), (0.04, 0)),
+}
+
+
+def tables():
+    for name, (function, source, target) in {**UNARY, **POSITIVE}.items():
+        for kind in ('i8', 'u8'):
+            shift = 128 if kind == 'u8' else 0
+            data = [i - 128 + shift for i in range(256)] + [7 + shift]
+            x = Tensor(kind, (1, 257, 1), data, source[0], source[1] + shift)
+            y = Tensor(kind, (1, 257, 1), data, target[0], target[1] + shift)
+            y = y.stored([function(v) for v in x.real()])
+            yield Case(f'bytes-{name.lower()}-{kind}', name, [x], [y], tolerance=STEP)
+    data = [i - 128 for i in range(256)]
+    for name, options, function in (
+        ('LEAKY_RELU', (75, {0: F32(0.125)}), lambda x: x if x > 0 else x / 8),
+        ('GELU', (116, {}), gelu),
+    ):
+        x = Tensor('i8', (256,), data, 0.05, 13)
+        y = Tensor('i8', (256,), data, 0.04, -60).stored([function(v) for v in x.real()])
+        id = f'bytes-{name.lower()}'
+        yield Case(id, name, [x], [y], options=options, tolerance=STEP)
+
+
+def arithmetic():
+    functions = {
+        'ADD': (11, lambda a, b: a + b),
+        'SUB': (28, lambda a, b: a - b),
+        'MUL': (21, lambda a, b: a * b),
+    }
+    ends = [0, 1, 2, 5, 17, 64, 127, 128, 129, 200, 250, 254, 255]
+    for kind, (name, (number, function)) in itertools.product(('i8', 'u8'), functions.items()):
+        shift = 0 if kind == 'u8' else -128
+        pairs = [(a + shift, b + shift) for a, b in itertools.product(ends, repeat=2)]
+        x = Tensor(kind, (1, 13, 13), [a for a, _ in pairs], 0.021, 100 + shift)
+        y = Tensor(kind, (1, 13, 13), [b for _, b in pairs], 0.013, 140 + shift)
+        z = Tensor(kind, (1, 13, 13), [0] * 169, 0.017, 120 + shift)
+        z = z.stored([function(a, b) for a, b in zip(x.real(), y.real())])
+        options = (number, {})
+        id = f'bytes-{name.lower()}-{kind}'
+        yield Case(id, name, [x, y], [z], options=options, tolerance=STEP)
+        # One operand is broadcast, and an activation cuts the result.
+        row = Tensor(kind, (13,), [b + shift for b in ends], 0.013, 140 + shift)
+        cut = [min(max(function(a, b), 0), 6) for a, b in zip(x.real(), row.real() * 13)]
+        options = (number, {0: I8(3)})
+        id = f'bytes-{name.lower()}-{kind}-relu6'
+        yield Case(id, name, [x, row], [z.stored(cut)], options=options, tolerance=STEP)
+
+
+def reductions():
+    x = Tensor('i8', (2, 5, 3), [(i * 37) % 256 - 128 for i in range(30)], 0.05, -7)
+    axes = const('i32', (2,), [2, -3])
+
+    def group(row):
+        return [v for p, v in zip(places(x.shape), x.real()) if p[1] == row]
+
+    functions = {
+        'MEAN': lambda v: sum(v) / len(v),
+        'SUM': sum,
+        'REDUCE_MAX': max,
+        'REDUCE_MIN': min,
+    }
+    for name, function in functions.items():
+        target = (0.3, 4) if name == 'SUM' else (0.05, -7)
+        for keep, shape in ((0, (5,)), (1, (1, 5, 1))):
+            y = Tensor('i8', shape, [0] * 5, *target).stored([function(group(i)) for i in range(5)])
+            options = (27, {0: U8(keep)})
+            id = f'bytes-{name.lower()}-{keep}'
+            yield Case(id, name, [x, axes], [y], options=options, tolerance=STEP)
+
+
+def products():
+    """A product of an odd depth whose sums come from the extreme bytes."""
+    depth, units = 19, 5
+    x = Tensor('i8', (3, depth), [-128 if i % 3 else 127 for i in range(3 * depth)], 0.02, -1)
+    w = const('i8', (units, depth), [127 if i % 2 else -127 for i in range(units * depth)], 0.01, 0)
+    bias = const('i32', (units,), [1000, -1000, 0, 123456, -123456], 0.0002, 0)
+    a, b, c = x.real(), w.real(), bias.real()
+    y = Tensor('i8', (3, units), [0] * 15, 0.4, 3)
+    y = y.stored(
+        sum(a[i * depth + k] * b[j * depth + k] for k in range(depth)) + c[j]
+        for i in range(3)
+        for j in range(units)
+    )
+    yield Case('bytes-full', 'FULLY_CONNECTED', [x, w, bias], [y], options=(8, {}), tolerance=STEP)
+    # The constants are in another file.
+    yield Case(
+        'bytes-full-external',
+        'FULLY_CONNECTED',
+        [x, w, bias],
+        [y],
+        options=(8, {}),
+        tolerance=STEP,
+        weights_file='bytes-full.bin',
+    )
+
+
+def moves():
+    data = [(i * 53) % 256 - 128 for i in range(2 * 3 * 5)]
+    x = Tensor('i8', (2, 3, 5), data, 0.1, 5)
+    perm = const('i32', (3,), [2, 0, 1])
+    moved = [data[at(x.shape, (p[1], p[2], p[0]))] for p in places((5, 2, 3))]
+    y = Tensor('i8', (5, 2, 3), moved, 0.1, 5)
+    yield Case('bytes-transpose', 'TRANSPOSE', [x, perm], [y], tolerance=EXACT)
+    edges = const('i32', (3, 2), [0, 1, 2, 0, 1, 3])
+    shape = (3, 5, 9)
+
+    def inside(p):
+        q = (p[0], p[1] - 2, p[2] - 1)
+        fits = all(0 <= v < n for v, n in zip(q, x.shape))
+        return data[at(x.shape, q)] if fits else 5
+
+    y = Tensor('i8', shape, [inside(p) for p in places(shape)], 0.1, 5)
+    yield Case('bytes-pad', 'PAD', [x, edges], [y], tolerance=EXACT)
+    y = Tensor('i8', (2, 6, 5), data[:15] * 2 + data[15:] * 2, 0.1, 5)
+    options = (10, {0: I32(1)})
+    id = 'bytes-concatenation'
+    yield Case(id, 'CONCATENATION', [x, x], [y], options=options, tolerance=EXACT)
+    pixels = [255, 0, 7, 9, 1, 254, 128, 127, 3, 200, 100, 50]
+    picture = Tensor('u8', (1, 3, 4, 1), pixels, 0.1, 128)
+    levels = picture.real()
+    for name, kind in (('MAX_POOL_2D', max), ('AVERAGE_POOL_2D', lambda v: sum(v) / len(v))):
+        taps = [
+            [levels[at(picture.shape, (0, r + i, c + j, 0))] for i in (0, 1) for j in (0, 1)]
+            for r in range(2)
+            for c in range(3)
+        ]
+        y = Tensor('u8', (1, 2, 3, 1), [0] * 6, 0.1, 128).stored([kind(v) for v in taps])
+        options = (5, {0: I8(1), 1: I32(1), 2: I32(1), 3: I32(2), 4: I32(2)})
+        id = f'bytes-{name.lower()}'
+        yield Case(id, name, [picture], [y], options=options, tolerance=STEP)
+
+
+def softmax():
+    x = Tensor('i8', (3, 7), [(i * 91) % 256 - 128 for i in range(21)], 0.08, 12)
+    rows = [x.real()[7 * i : 7 * i + 7] for i in range(3)]
+    data = []
+    for row in rows:
+        powers = [math.exp(0.5 * v) for v in row]
+        data += [p / sum(powers) for p in powers]
+    y = Tensor('i8', (3, 7), [0] * 21, 1 / 256, -128).stored(data)
+    options = (9, {0: F32(0.5)})
+    yield Case('bytes-softmax', 'SOFTMAX', [x], [y], options=options, tolerance=STEP)
+
+
+def softmax16():
+    """The softmax of 16-bit integers: LiteRT, tfjs-tflite and TFLite Micro gave these numbers."""
+    x = [
+        7513, -14423, 30204, -24705, -16983, 30735, 1564, -5195, 10557, -20431, -2820, 15820,
+        -21042, 14857, 17783, 6419, 3909, 23365, -30732, -18298, 18119, -32438, 11932, 3443,
+        -14068, 19316, 10958, -2472, 10230, -18528, -14384, 4624, 9056, 29932, -2360, -11472,
+        32052, -24386, 32748, -18516, 9408, 29189, -13066, -14145, -29365, -26947, 16603, -14582,
+        4256, -2133, -8201, 4044, -8150, -25649, 4356, -3591, -19287, 26533, 13739, -9783,
+        -23335, -12206, -16007, 32465, 7379, 28227, 25141, 14083, 11989, 12067, -16062, -24384,
+        11841, -13042, 18756, 1068, 6373, 16133, 5123, 16323, -28037, 5795, 25742, 21546,
+        30321, -242, 20897, -7351, 17387, -11983, -31671, 13975, -6138, -3798, 11974, -24395,
+    ]
+    y = [
+        60, 1, 15286, 1, 1, 17402, 14, 3, 2390, 1, 91, 8638,
+        1, 6828, 13948, 870, 209, 24171, 1, 1, 6716, 1, 1482, 187,
+        8, 25761, 3347, 127, 2803, 2, 7, 713, 43, 7011, 3, 1,
+        11764, 1, 13943, 1, 248, 31071, 2, 2, 2, 2, 1439, 2,
+        9558, 2009, 457, 9076, 462, 7, 9794, 1407, 2, 6182, 272, 2,
+        2, 2, 2, 26306, 131, 21181, 9971, 670, 402, 410, 1, 1,
+        2564, 6, 13871, 185, 675, 7311, 497, 7658, 1, 53, 6923, 2485,
+        21170, 12, 2121, 2, 19147, 15, 1, 8325, 61, 109, 5107, 1,
+    ]
+    x, y = Tensor('i16', (12, 8), x, 0.00024414), Tensor('i16', (12, 8), y, 1 / 32768)
+    options = (9, {0: F32(1)})
+    yield Case('int16-softmax', 'SOFTMAX', [x], [y], options=options, tolerance=EXACT)
+
+
+def cases():
+    for family in (tables, arithmetic, reductions, products, moves, softmax, softmax16):
+        yield from family()
