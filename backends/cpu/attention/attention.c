@@ -25,7 +25,7 @@
 
 #include "backends/cpu/native/work.h"
 
-#define BLOCK_KEYS ((size_t)128) // a multiple of the width of every panel
+#define BLOCK_KEYS ((size_t)256) // a multiple of the width of every panel
 #define TILE_ROWS  ((size_t)96)
 #define LINE       ((size_t)16) // elements of a cache line
 #define OPERANDS   4
@@ -34,8 +34,8 @@ struct attention {
     struct inf_cpu_attention of;
     const struct inf_nn *nn;
     const struct inf_simd *simd;
-    size_t keys_size, values_size; // packed floats of one product
-    size_t strips, strip_rows;     // tiles of one product, and most rows of a tile
+    size_t keys_size, values_size;     // packed floats of one product
+    size_t strips, strip_rows;         // tiles of one product, and most rows of a tile
     size_t mask_steps[INF_LIMIT_RANK]; // elements between neighbours along an axis of the scores
     bool mask_by_key;                  // the mask has an element for each key of a row
     size_t workers;
@@ -150,10 +150,10 @@ static void add_values(const struct rows *rows, size_t key, size_t count)
     const float *values = rows->task->packed_values + rows->product * attention->values_size;
     for (size_t first = 0; first < width;) {
         struct inf_cpu_panel place = inf_cpu_panel_at(attention->nn, first, width);
-        struct inf_gemm_panel panel = {
-            .depth = count,
-            .w = values + first * attention->of.key_count + key * place.width,
-            .y_step = width};
+        struct inf_gemm_panel panel = {.depth = count,
+                                       .w = values + first * attention->of.key_count +
+                                            key * place.width,
+                                       .y_step = width};
         multiply_rows(rows, &place, &panel, rows->scores, BLOCK_KEYS, rows->y + first, key > 0);
         first += place.columns;
     }
@@ -171,9 +171,8 @@ static void add_mask(const struct rows *rows, size_t row, size_t key, size_t cou
         index /= (size_t)shape->dims[axis];
     }
     enum inf_simd_form form = attention->mask_by_key ? INF_SIMD_BOTH : INF_SIMD_B_SCALAR;
-    attention->simd->binary[INF_SIMD_ADD][form](count, scores,
-                                                mask + (attention->mask_by_key ? key : 0), scores,
-                                                -INFINITY, INFINITY);
+    attention->simd->binary[INF_SIMD_ADD][form](
+        count, scores, mask + (attention->mask_by_key ? key : 0), scores, -INFINITY, INFINITY);
 }
 
 // Multiplies the weighted sum of values of a row.
@@ -220,8 +219,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     float *scratch = task->scratch + worker * attention->scratch_step;
     struct rows rows = {.task = task, .product = tile / attention->strips};
     rows.first = inf_native_strip_start(of->rows, attention->strips, strip, unit);
-    rows.count =
-        inf_native_strip_start(of->rows, attention->strips, strip + 1, unit) - rows.first;
+    rows.count = inf_native_strip_start(of->rows, attention->strips, strip + 1, unit) - rows.first;
     rows.q = scratch;
     rows.scores = rows.q + attention->strip_rows * of->depth;
     rows.largest = rows.scores + attention->strip_rows * BLOCK_KEYS;
@@ -305,8 +303,8 @@ enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step,
         (padded_columns(attention->nn, of->width) * of->key_count + LINE - 1) / LINE * LINE;
     if (of->mask != INF_VALUE_NONE)
         describe_mask(attention, step->graph);
-    attention->workers = inf_native_choose_workers(
-        step, of->products * of->rows * of->key_count * (of->depth + of->width));
+    attention->workers = inf_native_choose_workers(step, of->products * of->rows * of->key_count *
+                                                             (of->depth + of->width));
     attention->strips = (of->rows + TILE_ROWS - 1) / TILE_ROWS;
     // A tile can have up to `unit` rows more than its share, because tiles begin at a multiple.
     attention->strip_rows = of->rows / attention->strips + 2 * unit;

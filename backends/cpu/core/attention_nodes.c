@@ -139,8 +139,8 @@ bool inf_cpu_attention_find(struct inf_cpu_attention *attention, const struct in
                             uint32_t node, const struct inf_segment *segment)
 {
     const struct inf_node *last = &graph->nodes[node];
-    *attention = (struct inf_cpu_attention){
-        .nodes = {node}, .count = 1, .scale = 1, .mask = INF_VALUE_NONE};
+    *attention =
+        (struct inf_cpu_attention){.nodes = {node}, .count = 1, .scale = 1, .mask = INF_VALUE_NONE};
     if (last->op != INF_OP_MATMUL || !is_product(graph, last) || last->attrs.matmul.transpose_b ||
         !inf_cpu_segment_has(segment, node))
         return false;

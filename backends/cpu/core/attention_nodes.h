@@ -14,7 +14,8 @@
 
 // The nodes of an attention, and what they compute. All tensors are f32.
 struct inf_cpu_attention {
-    uint32_t nodes[INF_CPU_ATTENTION_NODES]; // from the last node, the product with the values, back
+    uint32_t
+        nodes[INF_CPU_ATTENTION_NODES]; // from the last node, the product with the values, back
     uint32_t count;
     uint32_t q, keys, values; // [products][rows][depth], keys below, [products][count][width]
     bool keys_by_row;         // true: keys are [products][count][depth], else [.][depth][count]

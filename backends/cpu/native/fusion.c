@@ -16,7 +16,8 @@ static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node,
     uint32_t value = graph->nodes[node].inputs[input];
     uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
     if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
-        !inf_cpu_segment_has(segment, producer) || inf_cpu_sole_reader(graph, value, segment) != node)
+        !inf_cpu_segment_has(segment, producer) ||
+        inf_cpu_sole_reader(graph, value, segment) != node)
         return INF_NODE_NONE;
     return producer;
 }
@@ -202,8 +203,9 @@ static uint32_t find_chain_of(struct inf_cpu_chain *chain, const struct inf_grap
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE; next = find_chain_end(graph, end, segment))
         end = next;
-    return inf_cpu_segment_has(segment, end) && inf_cpu_chain_find(chain, graph, end, segment) ? end
-                                                                                    : INF_NODE_NONE;
+    return inf_cpu_segment_has(segment, end) && inf_cpu_chain_find(chain, graph, end, segment)
+               ? end
+               : INF_NODE_NONE;
 }
 
 // Finds the chain whose first node is `node`, and returns its last node.

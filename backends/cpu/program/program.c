@@ -103,7 +103,7 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
         INF_TRY(inf_cpu_attention_create(step, &attention, err));
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing == INF_CPU_FUSE_PIPELINES &&
-        inf_cpu_row_pipeline_find(&pipeline, step->graph, step->index, segment)) {
+               inf_cpu_row_pipeline_find(&pipeline, step->graph, step->index, segment)) {
         INF_TRY(inf_row_pipeline_create(step, &pipeline, err));
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing != INF_CPU_FUSE_NONE &&
