@@ -15,7 +15,8 @@
 enum scale {
     NO_SCALE,
     MULTIPLIED,
-    DIVIDED
+    DIVIDED,
+    TINY, // so small that scaled queries would lose digits
 };
 
 // What a case computes. Queries are [batch,heads,rows,depth], values [batch,groups,keys,width].
@@ -69,7 +70,7 @@ static void add_scale(struct net *net, const struct test_case *test)
 {
     uint32_t value;
     struct inf_blob *blob = inf_blob_create(sizeof(float));
-    *(float *)blob->data = test->scale == DIVIDED ? 8 : 0.125f;
+    *(float *)blob->data = test->scale == DIVIDED ? 8 : test->scale == TINY ? 1e-40f : 0.125f;
     cr_assert_eq(
         inf_graph_add_const(net->graph, "scale", INF_DTYPE_F32, &INF_SHAPE(1), blob, &value, NULL),
         INF_OK);
@@ -319,6 +320,9 @@ Test(attention, is_not_fused_if_scores_are_needed_or_rows_are_few)
     check_case(&test, false);
     test = plain;
     test.keys = 15;
+    check_case(&test, false);
+    test = plain;
+    test.scale = TINY;
     check_case(&test, false);
     test = plain; // (scores + mask) * scale is not scores * scale + mask
     test.mask = INF_SHAPE(70);

@@ -11,7 +11,8 @@
 // (Milakov and Gimelshein, 2018). If a block has a larger score m', then l and y were made with
 // exponentials that are e^(m' - m) too large:
 //
-//     l = l * e^(m - m') + sum(e^(score - m'))      y = y * e^(m - m') + sum(e^(score - m') * value)
+//     l = l * e^(m - m') + sum(e^(score - m'))
+//     y = y * e^(m - m') + sum(e^(score - m') * value)
 //
 // At the end y is divided by l. The results are those of the long form up to rounding.
 //
@@ -197,7 +198,7 @@ static void weigh_scores(const struct rows *rows, size_t key, size_t count)
         // NaN is kept.
         largest = largest <= before ? before : largest;
         if (largest == -INFINITY) {
-            // All keys so far are hidden. If all keys are, the row becomes 0 / 0, as a softmax does.
+            // All keys so far are hidden. If no key is visible, y becomes 0 / 0, as in a softmax.
             memset(scores, 0, count * sizeof(float));
             continue;
         }

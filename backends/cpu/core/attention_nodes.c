@@ -4,13 +4,16 @@
 // they keep the last axis: rows of scores then keep their order.
 #include "backends/cpu/core/attention_nodes.h"
 
+#include <math.h>
+
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/core/segment_nodes.h"
 
 // With fewer rows, or keys, the separate steps are faster: they need no packed copy of the keys.
-#define ROWS_MIN 16
-#define KEYS_MIN 16
-#define HOPS_MAX 12 // most nodes between the first and the last node, with reshapes
+#define ROWS_MIN  16
+#define KEYS_MIN  16
+#define SCALE_MAX 0x1p20f
+#define HOPS_MAX  12 // most nodes between the first and the last node, with reshapes
 
 // Returns true if the node is a plain product of f32 matrices with the same leading dimensions.
 static bool is_product(const struct inf_graph *graph, const struct inf_node *node)
@@ -39,15 +42,16 @@ static size_t count_products(const struct inf_shape *shape)
     return count;
 }
 
-// Reads a constant of one f32 element. Returns false if `value` is no such constant.
-static bool read_number(const struct inf_graph *graph, uint32_t value, float *number)
+// Reads a constant of one f32 element. Returns false if `value` is no such constant, or if the
+// queries cannot be scaled by it in advance, because a product might become infinite or 0.
+static bool read_scale(const struct inf_graph *graph, uint32_t value, float *number)
 {
     const struct inf_value *constant = &graph->values[value];
     if (constant->data == NULL || constant->dtype != INF_DTYPE_F32 ||
         inf_shape_elements(&constant->shape) != 1)
         return false;
     *number = *(const float *)constant->data->data;
-    return true;
+    return fabsf(*number) >= 1 / SCALE_MAX && fabsf(*number) <= SCALE_MAX;
 }
 
 // Takes a node that scales the scores or adds a mask to them. Sets *scores to the scores before the
@@ -68,7 +72,7 @@ static bool take_binary(struct inf_cpu_attention *attention, const struct inf_gr
             graph->values[node->inputs[i]].producer == INF_NODE_NONE)
             continue;
         bool divides = attrs->kind == INF_BINARY_DIV && i == 0;
-        if ((attrs->kind == INF_BINARY_MUL || divides) && read_number(graph, other, &number)) {
+        if ((attrs->kind == INF_BINARY_MUL || divides) && read_scale(graph, other, &number)) {
             attention->scale *= divides ? 1 / number : number;
         } else if (attrs->kind == INF_BINARY_ADD && attention->mask == INF_VALUE_NONE &&
                    attention->scale == 1) {
