@@ -200,27 +200,27 @@ static void put_index(struct inf_pb_writer *writer, const int32_t *index, size_t
     inf_pb_close(writer);
 }
 
-// 32 weights in 2 blocks, with the scales 1 and 10 and the zero points 8 and 7. Weight i is the
-// number i % 16, and element i of x is i, so that a weight at a wrong place is noticed. Expects
-// operator `op` in a graph of `nodes` nodes.
-static void check_index(const int32_t *index, enum inf_op op, uint32_t nodes)
+// `count` weights in 2 blocks, with the scales 1 and 10 and the zero points 8 and 7. Weight i is
+// the number i % 16, and element i of x is i, so that a weight at a wrong place is noticed. Expects
+// a graph of `nodes` nodes, the last of which is of kind `op`.
+static void check_index(const int32_t *index, int count, enum inf_op op, uint32_t nodes)
 {
     float x[32], wanted = 0;
-    uint8_t weights[16], zeros = 0x78;
-    struct inf_pb_writer writer = open_nbits(32, 1, 16, "zeros index");
-    for (int i = 0; i < 32; i++) {
+    uint8_t weights[16] = {0}, zeros = 0x78;
+    struct inf_pb_writer writer = open_nbits(count, 1, 16, "zeros index");
+    for (int i = 0; i < count; i++) {
         x[i] = (float)i;
-        weights[i / 2] = (uint8_t)(i % 2 == 0 ? i % 16 : weights[i / 2] | i % 16 << 4);
+        weights[i / 2] |= (uint8_t)(i % 16 << i % 2 * 4);
         wanted += x[i] * (float)(index[i] == 0 ? i % 16 - 8 : 10 * (i % 16 - 7));
     }
-    put_input(&writer, "x", FLOAT, INF_SHAPE(-1, 32));
+    put_input(&writer, "x", FLOAT, INF_SHAPE(-1, count));
     put_bytes(&writer, "w", (int64_t[]){1, 2, 8}, weights, sizeof weights);
     put_bytes(&writer, "zeros", (int64_t[]){1, 1, 1}, &zeros, 1);
     inf_onnx_put_floats(&writer, "scales", (int64_t[]){2}, 1, (float[]){1, 10});
-    put_index(&writer, index, 32);
+    put_index(&writer, index, (size_t)count);
     close_model(&writer, 2);
     load_model(&writer);
-    cr_assert_eq(run_model(&INF_SHAPE(1, 32), (const void *[]){x}), INF_OK, "%s", err.text);
+    cr_assert_eq(run_model(&INF_SHAPE(1, count), (const void *[]){x}), INF_OK, "%s", err.text);
     expect_output(0, &INF_SHAPE(1, 1), &wanted);
     const struct inf_graph *graph = inf_executable_graph(executable);
     cr_assert_eq(graph->nodes[graph->node_count - 1].op, op);
@@ -232,7 +232,7 @@ Test(onnx_contrib, blocks_in_their_usual_order_need_no_index)
     int32_t index[32];
     for (int i = 0; i < 32; i++)
         index[i] = i / 16;
-    check_index(index, INF_OP_MATMUL_BLOCKS, 1);
+    check_index(index, 32, INF_OP_MATMUL_BLOCKS, 1);
 }
 
 Test(onnx_contrib, columns_are_sorted_by_the_index_of_their_block)
@@ -240,7 +240,15 @@ Test(onnx_contrib, columns_are_sorted_by_the_index_of_their_block)
     int32_t index[32];
     for (int i = 0; i < 32; i++)
         index[i] = i % 2;
-    check_index(index, INF_OP_MATMUL_BLOCKS, 2);
+    check_index(index, 32, INF_OP_MATMUL_BLOCKS, 2);
+}
+
+Test(onnx_contrib, the_last_block_may_have_fewer_columns)
+{
+    int32_t index[24];
+    for (int i = 0; i < 24; i++)
+        index[i] = i % 3 == 0;
+    check_index(index, 24, INF_OP_MATMUL_BLOCKS, 2);
 }
 
 // The weights are few, so they are folded.
@@ -249,7 +257,11 @@ Test(onnx_contrib, blocks_of_different_sizes_are_computed_by_plain_operators)
     int32_t index[32] = {0};
     for (int i = 0; i < 10; i++)
         index[3 * i] = 1;
-    check_index(index, INF_OP_MATMUL, 1);
+    check_index(index, 32, INF_OP_MATMUL, 1);
+    for (int i = 0; i < 24; i++) // the first block has 8 columns, the second 16
+        index[i] = i % 3 != 0;
+    drop_model();
+    check_index(index, 24, INF_OP_MATMUL, 1);
 }
 
 static void expect_refused(struct inf_pb_writer writer, const char *part)

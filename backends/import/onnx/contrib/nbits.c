@@ -146,7 +146,7 @@ static bool find_zero_points(struct inf_onnx_scope *s, const struct blocks *bloc
 }
 
 // Sorts the weights of a column by block; index[i] is the block of weight i. Sets order[i] to the
-// old place of weight i. Returns false if a block has not blocks->size weights.
+// old place of weight i. Returns false if a block, except the last, has not blocks->size weights.
 static bool sort_by_block(const struct blocks *blocks, const int32_t *index, int32_t *order)
 {
     int64_t sorted = 0;
@@ -155,7 +155,7 @@ static bool sort_by_block(const struct blocks *blocks, const int32_t *index, int
         for (int32_t i = 0; i < blocks->k && sorted - first < blocks->size; i++)
             if (index[i] == block)
                 order[sorted++] = i;
-        if (sorted - first != blocks->size)
+        if (sorted - first != blocks->size && block + 1 < blocks->count)
             return false;
     }
     return sorted == blocks->k;
