@@ -35,6 +35,7 @@ static const struct {
     {"q8_depthwise", inf_cpu_q8_depthwise_kernels},
     {"q8_product", inf_cpu_q8_product_kernels},
     {"q8_eltwise", inf_cpu_q8_eltwise_kernels},
+    {"blocks", inf_cpu_blocks_kernels},
 };
 
 static enum inf_code check_operand(const struct inf_graph *graph, const struct inf_node *node,

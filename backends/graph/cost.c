@@ -61,7 +61,8 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     case INF_OP_CONV_ND_TRANSPOSE:
         return mul_saturating(count_places(x), elements_or_zero(w));
     case INF_OP_QMATMUL:
-        return x->rank < 2 || x->dims[x->rank - 1] < 0
+    case INF_OP_MATMUL_BLOCKS:
+        return x->rank < (node->op == INF_OP_QMATMUL ? 2 : 1) || x->dims[x->rank - 1] < 0
                    ? 0
                    : mul_saturating(elements_or_zero(y), (uint64_t)x->dims[x->rank - 1]);
     case INF_OP_MATMUL: {

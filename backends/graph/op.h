@@ -258,6 +258,8 @@ enum inf_types {
     // inputs 0 and 1 are u8 or i8; inputs 2 to 4 are f32; input 5 has the type of input 0, and
     // input 6 that of input 1; input 7 and the output have the type of the attribute `dtype`
     INF_TYPES_QBINARY,
+    // inputs 0, 2 and 4 are f32, input 1 is u8, input 3 is u8 or f32; the output is f32
+    INF_TYPES_BLOCKS,
     INF_TYPES_LOOKUP, // input 0 is u8 or i8; the output has the type of input 1
     INF_TYPES_RNN,    // input 4 is i32; all other inputs and the outputs have one type
     INF_TYPES_BRANCH, // input 0 is bool; outputs have the types of the subgraphs' outputs

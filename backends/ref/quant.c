@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on quantised numbers: qconv2d, qmatmul, qbinary, lookup. The kernels round exactly
-// where ops.def says, so that all devices can produce the same bits.
+// Operators on quantised numbers: qconv2d, qmatmul, matmul_blocks, qbinary, lookup. Kernels with
+// integer results round exactly where ops.def says, so that all devices can produce the same bits.
 #include <math.h>
 
 #include "backends/graph/shape/infer.h"
@@ -177,6 +177,42 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
                                   (byte_at(b, b_at + k * step) - b_zero));
             finish_element(&ending, sum, at % n, i * m * n + at);
         }
+    }
+    return INF_OK;
+}
+
+// --- matmul_blocks ---
+
+// Returns weight `k` of column `column` of a matmul_blocks.
+static double block_weight(const struct inf_ref_call *call, size_t column, size_t k)
+{
+    const struct inf_attrs_matmul_blocks *attrs = &call->node->attrs.matmul_blocks;
+    size_t bits = (size_t)attrs->bits, blocks = (size_t)call->inputs[1].shape->dims[1];
+    size_t block = k / (size_t)attrs->block;
+    size_t at = (column * blocks * (size_t)attrs->block + k) * bits;
+    unsigned byte = ((const uint8_t *)call->inputs[1].data)[at / 8];
+    double zero = 1 << (bits - 1);
+    if (inf_ref_has_input(call, 3)) {
+        const struct inf_ref_tensor *zeros = &call->inputs[3];
+        size_t step = zeros->dtype == INF_DTYPE_U8 ? (blocks + 3) / 4 * 4 : blocks;
+        zero = inf_ref_get(zeros, column * step + block);
+    }
+    return ((byte >> at % 8 & ((1u << bits) - 1)) - zero) *
+           inf_ref_get(&call->inputs[2], column * blocks + block);
+}
+
+enum inf_code inf_ref_matmul_blocks(const struct inf_ref_call *call, struct inf_error *err)
+{
+    const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    size_t depth = (size_t)x->shape->dims[x->shape->rank - 1];
+    size_t columns = (size_t)y->shape->dims[y->shape->rank - 1];
+    for (size_t at = 0; at < y->count; at++) {
+        INF_TRY(inf_ref_check_cancelled(call, err));
+        size_t row = at / columns, column = at % columns;
+        double sum = inf_ref_has_input(call, 4) ? inf_ref_get(&call->inputs[4], column) : 0;
+        for (size_t k = 0; k < depth; k++)
+            sum += inf_ref_get(x, row * depth + k) * block_weight(call, column, k);
+        inf_ref_put(y, at, sum);
     }
     return INF_OK;
 }

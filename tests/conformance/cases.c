@@ -76,6 +76,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_DEQUANTIZE] = {make_dequantize, 200},
     [INF_OP_QCONV2D] = {make_qconv2d, 3000},
     [INF_OP_QMATMUL] = {make_qmatmul, 1000},
+    [INF_OP_MATMUL_BLOCKS] = {make_matmul_blocks, 600},
     [INF_OP_QBINARY] = {make_qbinary, 1000},
     [INF_OP_LOOKUP] = {make_lookup, 300},
     [INF_OP_RNN] = {make_rnn, 600},

@@ -125,6 +125,6 @@ case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_s
     make_crop_and_resize, make_roi_align, make_grid_sample, make_image_transform, make_quantize,
     make_dequantize, make_rnn;
 // Functions that make test cases for operators on quantised numbers.
-case_maker make_qconv2d, make_qmatmul, make_qbinary, make_lookup;
+case_maker make_qconv2d, make_qmatmul, make_matmul_blocks, make_qbinary, make_lookup;
 
 #endif

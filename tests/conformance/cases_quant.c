@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes nodes on quantised numbers: all byte values, all zero points, and some results that
 // saturate.
+#include <criterion/criterion.h>
 #include <math.h>
 
 #include "tests/conformance/cases.h"
@@ -171,6 +172,53 @@ void make_qmatmul(struct one_node *one, struct random *random, uint32_t number)
     add_bytes(one, random, &a);
     add_bytes(one, random, &b);
     attrs->dtype = add_parameters(one, random, n, k, constant);
+}
+
+// Adds scales or zero points: `count` FP32 numbers.
+static void add_block_numbers(struct one_node *one, struct random *random, int64_t count,
+                              double around)
+{
+    float numbers[4096];
+    cr_assert_leq((size_t)count, sizeof(numbers) / sizeof(numbers[0]));
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = (float)(around * (double)random_in(random, 1, 1000) / 500);
+    one_node_const(one, INF_DTYPE_F32, INF_SHAPE(count), numbers);
+}
+
+void make_matmul_blocks(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_matmul_blocks *attrs = &one->attrs.matmul_blocks;
+    attrs->bits = 2 << number % 3;
+    attrs->block = 16 << random_in(random, 0, 2);
+    int64_t k = random_in(random, 1, 200), m = random_once_in(random, 2) ? 1 : random_dim(random);
+    int64_t n = random_once_in(random, 3) ? random_in(random, 1, 100) : draw_channel_count(random);
+    if (random_once_in(random, 20)) // several parts of a panel
+        k = random_in(random, 2000, 2200), n = random_in(random, 1, 5);
+    int64_t blocks = (k + attrs->block - 1) / attrs->block;
+    struct inf_shape shape = INF_SHAPE(m, k);
+    if (random_once_in(random, 3))
+        shape = INF_SHAPE(random_in(random, 1, 3), m, k);
+    else if (random_once_in(random, 6))
+        shape = INF_SHAPE(k);
+    add_operand(one, random, &(struct operand){.dtype = INF_DTYPE_F32, .shape = shape});
+    struct operand w = {.dtype = INF_DTYPE_U8,
+                        .shape = INF_SHAPE(n, blocks, attrs->block / 8 * attrs->bits),
+                        .constant = !random_once_in(random, 12)};
+    add_bytes(one, random, &w);
+    add_block_numbers(one, random, n * blocks, 0.1);
+    struct operand zeros = {
+        .dtype = INF_DTYPE_U8, .shape = INF_SHAPE(n, (blocks + 3) / 4 * 4), .constant = true};
+    if (random_once_in(random, 3))
+        one_node_absent(one);
+    else if (random_once_in(random, 2))
+        add_bytes(one, random, &zeros);
+    else
+        add_block_numbers(one, random, n * blocks, 1 << (attrs->bits - 1));
+    if (random_once_in(random, 2))
+        add_operand(one, random,
+                    &(struct operand){.dtype = INF_DTYPE_F32,
+                                      .shape = INF_SHAPE(n),
+                                      .constant = random_once_in(random, 2)});
 }
 
 void make_qbinary(struct one_node *one, struct random *random, uint32_t number)

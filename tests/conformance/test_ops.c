@@ -155,6 +155,8 @@ static double count_terms(const struct one_node *one)
         return (double)inf_shape_elements(&filter->shape) / (double)filter->shape.dims[2];
     case INF_OP_MATMUL:
         return (double)x->shape.dims[x->shape.rank - (one->attrs.matmul.transpose_a ? 2 : 1)];
+    case INF_OP_MATMUL_BLOCKS: // a term is at most 2^bits times as large as x
+        return (double)x->shape.dims[x->shape.rank - 1] * (1 << one->attrs.matmul_blocks.bits);
     case INF_OP_REDUCE:
         return (double)inf_shape_elements(&x->shape);
     default:

@@ -121,6 +121,7 @@ extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_eltwise_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_blocks_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_max_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_average_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_unary_kernels[];

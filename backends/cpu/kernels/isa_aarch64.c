@@ -19,6 +19,8 @@ static const struct inf_nn nn_neon = {
     .gemm_half = &inf_nn_gemm_neon,
     .depthwise = &inf_nn_depthwise_neon,
     .depthwise_half = &inf_nn_depthwise_neon,
+    .blocks = &inf_nn_blocks_neon,
+    .blocks_half = &inf_nn_blocks_neon,
     .winograd = &inf_winograd_neon,
 };
 

@@ -12,6 +12,8 @@ static const struct inf_nn nn_baseline = {
     .gemm_half = &inf_nn_gemm_baseline,
     .depthwise = &inf_nn_depthwise_baseline,
     .depthwise_half = &inf_nn_depthwise_baseline,
+    .blocks = &inf_nn_blocks_baseline,
+    .blocks_half = &inf_nn_blocks_baseline,
     .winograd = &inf_winograd_baseline,
 };
 

@@ -36,6 +36,8 @@ static const struct inf_nn nn_baseline = {
     .gemm_half = &inf_nn_gemm_baseline,
     .depthwise = &inf_nn_depthwise_baseline,
     .depthwise_half = &inf_nn_depthwise_baseline,
+    .blocks = &inf_nn_blocks_baseline,
+    .blocks_half = &inf_nn_blocks_baseline,
     .winograd = &inf_winograd_baseline,
 };
 static const struct inf_nn nn_avx2 = {
@@ -43,6 +45,8 @@ static const struct inf_nn nn_avx2 = {
     .gemm_half = &inf_nn_gemm_avx2,
     .depthwise = &inf_nn_depthwise_avx2,
     .depthwise_half = &inf_nn_depthwise_avx2,
+    .blocks = &inf_nn_blocks_avx2,
+    .blocks_half = &inf_nn_blocks_avx2,
     .winograd = &inf_winograd_avx2,
     .fast = true,
 };
@@ -51,6 +55,7 @@ static const struct inf_nn nn_avx2 = {
     .gemm = &inf_nn_gemm_avx512, .gemm_half = &inf_nn_gemm_avx512_half,                            \
     .depthwise = &inf_nn_depthwise_avx512, .depthwise_half = &inf_nn_depthwise_avx512_half,        \
     .gemm_bf16 = &inf_nn_gemm_avx512_bf16, .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,        \
+    .blocks = &inf_nn_blocks_avx512, .blocks_half = &inf_nn_blocks_avx512_half,                    \
     .winograd = &inf_winograd_avx512, .fast = true
 
 static const struct inf_nn nn_avx512 = {NN_AVX512};

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/cpu/kernels/blocks.h"
 #include "backends/cpu/kernels/winograd.h"
 
 #define INF_GEMM_ROWS_MAX       12
@@ -96,6 +97,7 @@ struct inf_nn_depthwise {
 struct inf_nn {
     const struct inf_nn_gemm *gemm, *gemm_half;
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
+    const struct inf_nn_blocks *blocks, *blocks_half; // as wide as gemm and gemm_half
     // Kernels for weights in bf16, with the same vector widths as gemm and gemm_half; NULL if there
     // are none.
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;

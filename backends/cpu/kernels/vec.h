@@ -82,6 +82,19 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
+// Reads lanes as 32-bit words. Returns the bits `mask` of each word, and the bits of `base`.
+INF_VEC_INLINE inf_vec vec_field(inf_vec words, uint32_t mask, float base)
+{
+    __m512i bits = _mm512_and_si512(_mm512_castps_si512(words), _mm512_set1_epi32((int)mask));
+    return _mm512_castsi512_ps(_mm512_or_si512(bits, _mm512_castps_si512(_mm512_set1_ps(base))));
+}
+
+// Reads lanes as 32-bit words. Returns the upper 16 bits of each word.
+INF_VEC_INLINE inf_vec vec_upper_half(inf_vec words)
+{
+    return _mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(words), 16));
+}
+
 // Returns the first bf16 of each 32-bit lane, widened to fp32; vec_bf16_second() returns the
 // second.
 INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
@@ -199,6 +212,17 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 }
 #endif
 
+INF_VEC_INLINE inf_vec vec_field(inf_vec words, uint32_t mask, float base)
+{
+    __m256 bits = _mm256_and_ps(words, _mm256_castsi256_ps(_mm256_set1_epi32((int)mask)));
+    return _mm256_or_ps(bits, _mm256_set1_ps(base));
+}
+
+INF_VEC_INLINE inf_vec vec_upper_half(inf_vec words)
+{
+    return _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(words), 16));
+}
+
 INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
 {
     return _mm256_fmadd_ps(a, b, c);
@@ -272,6 +296,17 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
     }
 }
 
+INF_VEC_INLINE inf_vec vec_field(inf_vec words, uint32_t mask, float base)
+{
+    uint32x4_t bits = vandq_u32(vreinterpretq_u32_f32(words), vdupq_n_u32(mask));
+    return vreinterpretq_f32_u32(vorrq_u32(bits, vreinterpretq_u32_f32(vdupq_n_f32(base))));
+}
+
+INF_VEC_INLINE inf_vec vec_upper_half(inf_vec words)
+{
+    return vreinterpretq_f32_u32(vshrq_n_u32(vreinterpretq_u32_f32(words), 16));
+}
+
 INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
 {
     return vfmaq_f32(c, a, b);
@@ -298,6 +333,7 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
 #define INF_VEC_PIXELS 6
 typedef float inf_vec __attribute__((vector_size(16)));
 typedef int32_t inf_vec_bits __attribute__((vector_size(16)));
+typedef uint32_t inf_vec_words __attribute__((vector_size(16)));
 
 INF_VEC_INLINE inf_vec vec_all(float x)
 {
@@ -326,6 +362,16 @@ INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 {
     memcpy(to, &v, count * sizeof(float));
+}
+
+INF_VEC_INLINE inf_vec vec_field(inf_vec words, uint32_t mask, float base)
+{
+    return (inf_vec)(((inf_vec_words)words & mask) | (inf_vec_words)vec_all(base));
+}
+
+INF_VEC_INLINE inf_vec vec_upper_half(inf_vec words)
+{
+    return (inf_vec)((inf_vec_words)words >> 16);
 }
 
 INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)

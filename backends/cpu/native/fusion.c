@@ -4,58 +4,9 @@
 // intermediate results.
 #include "backends/cpu/native/fusion.h"
 
-#include "backends/base/sorted.h"
+#include "backends/cpu/core/segment_nodes.h"
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/depthwise.h"
-
-#define CHAIN_INPUTS_MAX 4u // a node with more inputs is never part of a chain
-
-// Returns true if the node may be part of a chain: the segment has it, or no segment is given.
-static bool has_node(const struct inf_segment *segment, uint32_t node)
-{
-    return segment == NULL || inf_sorted_has(segment->nodes, segment->node_count, node);
-}
-
-// Returns true if exactly one of the first CHAIN_INPUTS_MAX inputs of the node is `value`. Further
-// inputs are not searched: nodes of chains have none, and other nodes may have thousands.
-static bool reads_once(const struct inf_node *node, uint32_t value)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < node->input_count && i < CHAIN_INPUTS_MAX; i++)
-        count += node->inputs[i] == value;
-    return count == 1;
-}
-
-// Returns the only node that reads `value`. Returns INF_NODE_NONE if several nodes read it, or if
-// it is an output of the graph. Walks through the whole graph only if the segment has no list of
-// readers.
-static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value,
-                                 const struct inf_segment *segment)
-{
-    uint32_t reader = INF_NODE_NONE;
-    uint32_t producer = graph->values[value].producer;
-    if (segment != NULL && segment->readers != NULL && producer != INF_NODE_NONE &&
-        graph->nodes[producer].outputs[0] == value) {
-        reader = inf_readers_sole(&segment->readers[producer]);
-        return reader != INF_NODE_NONE && reads_once(&graph->nodes[reader], value) ? reader
-                                                                                   : INF_NODE_NONE;
-    }
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i].value == value)
-            return INF_NODE_NONE;
-    }
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        const struct inf_node *node = &graph->nodes[n];
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value)
-                continue;
-            if (reader != INF_NODE_NONE)
-                return INF_NODE_NONE;
-            reader = n;
-        }
-    }
-    return reader;
-}
 
 // Returns the node that produces operand `input` of `node`, if that node is of kind `op` and `node`
 // is the only reader of the operand; otherwise INF_NODE_NONE.
@@ -65,7 +16,8 @@ static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node,
     uint32_t value = graph->nodes[node].inputs[input];
     uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
     if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
-        !has_node(segment, producer) || find_sole_reader(graph, value, segment) != node)
+        !inf_cpu_segment_has(segment, producer) ||
+        inf_cpu_sole_reader(graph, value, segment) != node)
         return INF_NODE_NONE;
     return producer;
 }
@@ -195,8 +147,8 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
         op != INF_OP_PAD)
         return INF_NODE_NONE;
     struct inf_cpu_chain chain;
-    uint32_t reader = find_sole_reader(graph, graph->nodes[node].outputs[0], segment);
-    if (reader == INF_NODE_NONE || !has_node(segment, reader) ||
+    uint32_t reader = inf_cpu_sole_reader(graph, graph->nodes[node].outputs[0], segment);
+    if (reader == INF_NODE_NONE || !inf_cpu_segment_has(segment, reader) ||
         !inf_cpu_chain_find(&chain, graph, reader, segment))
         return INF_NODE_NONE;
     bool part =
@@ -251,8 +203,9 @@ static uint32_t find_chain_of(struct inf_cpu_chain *chain, const struct inf_grap
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE; next = find_chain_end(graph, end, segment))
         end = next;
-    return has_node(segment, end) && inf_cpu_chain_find(chain, graph, end, segment) ? end
-                                                                                    : INF_NODE_NONE;
+    return inf_cpu_segment_has(segment, end) && inf_cpu_chain_find(chain, graph, end, segment)
+               ? end
+               : INF_NODE_NONE;
 }
 
 // Finds the chain whose first node is `node`, and returns its last node.
@@ -369,7 +322,7 @@ static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
     if (!inf_cpu_chain_find(&chain, graph, end, segment))
         return INF_NODE_NONE;
     uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
-    if (before == INF_NODE_NONE || !has_node(segment, before))
+    if (before == INF_NODE_NONE || !inf_cpu_segment_has(segment, before))
         return INF_NODE_NONE;
     const struct link link = find_link(graph, before, segment);
     return resolve_link(&link, next) == end ? before : INF_NODE_NONE;

@@ -8,8 +8,13 @@
 #include "backends/graph/shape/infer.h"
 
 #define AXES_MAX   (2 * INF_LIMIT_RANK)
-#define SQUARE     16 // side, in elements, of the squares that a transposition copies at a time
+#define SQUARE     16                 // columns that a transposition copies at a time
 #define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
+// Rows that a transposition copies at a time. Rows of y are often 4 KiB apart, and a cache of 8 or
+// 12 ways keeps only as many of such lines.
+#define FEW_ROWS ((size_t)8)
+// Rows of y this far apart are in different pages or nearly so.
+#define FAR_BYTES ((size_t)1024)
 
 // Nested loops that write one result. The last loop of the list is the innermost. The step of a
 // loop is the distance in bytes between its elements in x. The elements of the result are
@@ -86,16 +91,40 @@ static void close_axes(struct strided *strided)
     strided->row_bytes = strided->dims[last] * strided->element;
 }
 
-// Moves the addresses x and y to iteration `index` of the outer loops.
-static void locate_loop(const struct strided *strided, size_t index, const char **x, char **y)
+// An iteration of the outer loops: the number of each loop's iteration, and the addresses.
+struct place {
+    const char *x;
+    char *y;
+    size_t at[AXES_MAX];
+};
+
+// Moves the place from iteration 0 to iteration `index` of the outer loops.
+static void locate_loop(const struct strided *strided, size_t index, struct place *place)
 {
     for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
         if (axis == strided->across)
             continue;
-        size_t at = index % strided->dims[axis];
+        place->at[axis] = index % strided->dims[axis];
         index /= strided->dims[axis];
-        *x += (ptrdiff_t)at * strided->steps[axis];
-        *y += at * strided->y_steps[axis];
+        place->x += (ptrdiff_t)place->at[axis] * strided->steps[axis];
+        place->y += place->at[axis] * strided->y_steps[axis];
+    }
+}
+
+// Moves the place to the next iteration. Divides nothing, because rows may be as short as two
+// elements.
+static void advance_loop(const struct strided *strided, struct place *place)
+{
+    for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
+        if (axis == strided->across)
+            continue;
+        place->x += strided->steps[axis];
+        place->y += strided->y_steps[axis];
+        if (++place->at[axis] < strided->dims[axis])
+            return;
+        place->at[axis] = 0;
+        place->x -= (ptrdiff_t)strided->dims[axis] * strided->steps[axis];
+        place->y -= strided->dims[axis] * strided->y_steps[axis];
     }
 }
 
@@ -130,25 +159,30 @@ static void copy_strided(size_t element, size_t count, const char *x, ptrdiff_t 
 static void copy_row(const struct strided *strided, const char *x, char *y)
 {
     int32_t last = strided->rank - 1;
-    if (strided->steps[last] == (ptrdiff_t)strided->element)
+    // The compiler copies rows of a known size with plain loads and stores.
+    if (strided->steps[last] == (ptrdiff_t)strided->element && strided->row_bytes == 8)
+        memcpy(y, x, 8);
+    else if (strided->steps[last] == (ptrdiff_t)strided->element && strided->row_bytes == 16)
+        memcpy(y, x, 16);
+    else if (strided->steps[last] == (ptrdiff_t)strided->element)
         memcpy(y, x, strided->row_bytes);
     else
         copy_strided(strided->element, strided->dims[last], x, strided->steps[last], y,
                      strided->element);
 }
 
-// Copies an element matrix to its transpose, one square after the other, so that each cache line of
-// x and y is used completely before it is evicted.
-static void transpose_plane(const struct strided *strided, const char *x, char *y)
+// Copies rows `begin` to `stop` of an element matrix to its transpose, a few rows and columns after
+// the other, so that each cache line of x and y is used completely before it is evicted.
+static void transpose_plane(const struct strided *strided, const char *x, char *y, size_t begin,
+                            size_t stop)
 {
     int32_t last = strided->rank - 1;
-    size_t rows = strided->dims[strided->across];
     size_t columns = strided->dims[last];
     size_t y_step = strided->y_steps[strided->across];
-    for (size_t r = 0; r < rows; r += SQUARE) {
-        size_t some = INF_MIN(rows - r, (size_t)SQUARE);
-        for (size_t c = 0; c < columns; c += SQUARE) {
-            size_t end = INF_MIN(c + SQUARE, columns);
+    for (size_t c = 0; c < columns; c += SQUARE) {
+        size_t end = INF_MIN(c + SQUARE, columns);
+        for (size_t r = begin; r < stop; r += FEW_ROWS) {
+            size_t some = INF_MIN(stop - r, FEW_ROWS);
             for (size_t i = c; i < end; i++)
                 copy_strided(strided->element, some,
                              x + (ptrdiff_t)i * strided->steps[last] + r * strided->element,
@@ -158,19 +192,34 @@ static void transpose_plane(const struct strided *strided, const char *x, char *
     }
 }
 
+// Transposes `count` matrices from number `first` on. A cache line of y with few columns has those
+// of several matrices. Therefore some rows of all matrices are copied before the next rows.
+static void transpose_planes(const struct strided_task *task, size_t first, size_t count)
+{
+    const struct strided *strided = task->strided;
+    size_t rows = strided->dims[strided->across];
+    bool far = strided->y_steps[strided->across] >= FAR_BYTES;
+    size_t part = far && strided->dims[strided->rank - 1] < SQUARE ? FEW_ROWS : rows;
+    for (size_t r = 0; r < rows; r += part) {
+        struct place place = {.x = task->x + strided->start, .y = task->y};
+        locate_loop(strided, first, &place);
+        for (size_t i = 0; i < count; i++, advance_loop(strided, &place))
+            transpose_plane(strided, place.x, place.y, r, INF_MIN(r + part, rows));
+    }
+}
+
 static void strided_tile(const void *context, size_t first, size_t count)
 {
     const struct strided_task *task = context;
     const struct strided *strided = task->strided;
-    for (size_t i = first; i < first + count; i++) {
-        const char *x = task->x + strided->start;
-        char *y = task->y;
-        locate_loop(strided, i, &x, &y);
-        if (strided->across >= 0)
-            transpose_plane(strided, x, y);
-        else
-            copy_row(strided, x, y);
+    struct place place = {.x = task->x + strided->start, .y = task->y};
+    if (strided->across >= 0) {
+        transpose_planes(task, first, count);
+        return;
     }
+    locate_loop(strided, first, &place);
+    for (size_t i = 0; i < count; i++, advance_loop(strided, &place))
+        copy_row(strided, place.x, place.y);
 }
 
 static void strided_run(const struct inf_cpu_step *step)

@@ -22,7 +22,7 @@ static bool is_cheap(enum inf_op op)
            op != INF_OP_POOL_ND && op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D &&
            op != INF_OP_CONV2D_TRANSPOSE && op != INF_OP_POOL2D && op != INF_OP_MATMUL &&
            op != INF_OP_RESIZE && op != INF_OP_QCONV2D && op != INF_OP_QMATMUL &&
-           op != INF_OP_DEQUANTIZE;
+           op != INF_OP_MATMUL_BLOCKS && op != INF_OP_DEQUANTIZE;
 }
 
 // Returns true if all inputs are small constants. SHAPE is an exception: its input need not be a

@@ -81,6 +81,59 @@ enum inf_code inf_infer_qmatmul(struct inf_infer *infer)
     return y.rank < 0 ? INF_OK : inf_infer_output(infer, 0, &y);
 }
 
+// Fails because input `index` of matmul_blocks does not have the wanted shape.
+static enum inf_code refuse_blocks(struct inf_infer *infer, uint32_t index)
+{
+    static const char *const names[] = {"x", "weights", "scales", "zero points", "bias"};
+    char text[INF_SHAPE_TEXT_SIZE], weights[INF_SHAPE_TEXT_SIZE];
+    return inf_shape_fault(infer, "%s have shape %s, which does not fit weights %s of %d bits",
+                           names[index], inf_shape_print(inf_infer_input(infer, index), text),
+                           inf_shape_print(inf_infer_input(infer, 1), weights),
+                           infer->node->attrs.matmul_blocks.bits);
+}
+
+// Checks that input `index` of matmul_blocks, if present, has `count` elements.
+static enum inf_code check_block_numbers(struct inf_infer *infer, uint32_t index, size_t count)
+{
+    size_t has;
+    if (!inf_infer_has_input(infer, index) ||
+        !inf_shape_count(inf_infer_input(infer, index), &has) || has == count)
+        return INF_OK;
+    return refuse_blocks(infer, index);
+}
+
+enum inf_code inf_infer_matmul_blocks(struct inf_infer *infer)
+{
+    const struct inf_attrs_matmul_blocks *attrs = &infer->node->attrs.matmul_blocks;
+    const struct inf_shape *x = inf_infer_input(infer, 0), *w = inf_infer_input(infer, 1);
+    size_t count;
+    if ((attrs->bits != 2 && attrs->bits != 4 && attrs->bits != 8) || attrs->block % 16 != 0)
+        return inf_fail(infer->err, INF_INVALID,
+                        "bits is %d and block is %d, wanted 2, 4 or 8, and a multiple of 16",
+                        attrs->bits, attrs->block);
+    if (x->rank == 0)
+        return refuse_blocks(infer, 0);
+    if (inf_shape_count(w, &count)) {
+        if (w->rank != 3 || w->dims[2] != (int64_t)attrs->block / 8 * attrs->bits)
+            return refuse_blocks(infer, 1);
+        size_t n = (size_t)w->dims[0], b = (size_t)w->dims[1];
+        int64_t depth = x->rank < 0 ? INF_DIM_UNKNOWN : x->dims[x->rank - 1];
+        if (depth >= 0 && (depth + attrs->block - 1) / attrs->block != w->dims[1])
+            return refuse_blocks(infer, 0);
+        INF_TRY(check_block_numbers(infer, 2, n * b));
+        if (inf_infer_has_input(infer, 3)) {
+            bool bytes = infer->graph->values[infer->node->inputs[3]].dtype == INF_DTYPE_U8;
+            INF_TRY(check_block_numbers(infer, 3, n * (bytes ? (b + 3) / 4 * 4 : b)));
+        }
+        INF_TRY(check_block_numbers(infer, 4, n));
+    }
+    if (x->rank < 0)
+        return INF_OK;
+    struct inf_shape y = *x;
+    y.dims[y.rank - 1] = w->rank == 3 ? w->dims[0] : INF_DIM_UNKNOWN;
+    return inf_infer_output(infer, 0, &y);
+}
+
 bool inf_qsum_factors(float a_scale, float b_scale, float y_scale, struct inf_qsum_factors *factors)
 {
     float a = a_scale / y_scale, b = b_scale / y_scale, larger = fmaxf(fabsf(a), fabsf(b));

@@ -291,6 +291,18 @@ static enum inf_code qbinary_types(struct inf_infer *infer)
     return INF_OK;
 }
 
+// Applies INF_TYPES_BLOCKS, the element type rule of matmul_blocks.
+static enum inf_code blocks_types(struct inf_infer *infer)
+{
+    infer->dtype = INF_DTYPE_F32;
+    INF_TRY(want_type(infer, 0, INF_DTYPE_F32));
+    INF_TRY(want_type(infer, 1, INF_DTYPE_U8));
+    INF_TRY(want_type(infer, 2, INF_DTYPE_F32));
+    if (inf_infer_has_input(infer, 3) && input_dtype(infer, 3) != INF_DTYPE_F32)
+        INF_TRY(want_type(infer, 3, INF_DTYPE_U8));
+    return want_type(infer, 4, INF_DTYPE_F32);
+}
+
 // Applies the type rules of operators that look up, count and place elements.
 static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
 {
@@ -395,6 +407,8 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
         return product_types(infer);
     case INF_TYPES_QBINARY:
         return qbinary_types(infer);
+    case INF_TYPES_BLOCKS:
+        return blocks_types(infer);
     case INF_TYPES_LOOKUP:
         infer->dtype = input_dtype(infer, 1);
         return want_byte(infer, 0);

@@ -32,6 +32,7 @@ static double node_macs(const struct inf_graph *graph, const struct inf_node *no
         return (double)inf_shape_elements(y) *
                (double)x->dims[x->rank - (node->attrs.matmul.transpose_a ? 2 : 1)];
     case INF_OP_QMATMUL:
+    case INF_OP_MATMUL_BLOCKS:
         return (double)inf_shape_elements(y) * (double)x->dims[x->rank - 1];
     default:
         return 0;

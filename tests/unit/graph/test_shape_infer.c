@@ -115,6 +115,46 @@ Test(infer, operand_types_must_agree)
     cr_assert_str_eq(infer_value(graph, node(graph, INF_OP_GATHER, "n", a, b)), "FP32 [2]");
 }
 
+// Infers y of matmul_blocks with 4 bits and blocks of 16, whose weights are [3,2,8] unless changed:
+// two blocks of three columns. `changed` is the operand that has `shape` instead of its own.
+static const char *infer_blocks(int32_t bits, uint32_t changed, struct inf_shape shape)
+{
+    struct inf_shape shapes[] = {INF_SHAPE(5, 20), INF_SHAPE(3, 2, 8), INF_SHAPE(3, 2),
+                                 INF_SHAPE(3, 4), INF_SHAPE(3)};
+    static const enum inf_dtype dtypes[] = {INF_DTYPE_F32, INF_DTYPE_U8, INF_DTYPE_F32,
+                                            INF_DTYPE_U8, INF_DTYPE_F32};
+    struct inf_graph *graph = new_graph();
+    uint32_t inputs[5];
+    if (changed < 5)
+        shapes[changed] = shape;
+    for (uint32_t i = 0; i < 5; i++)
+        inputs[i] =
+            add_input(graph, (const char *[]){"x", "w", "s", "z", "b"}[i], dtypes[i], shapes[i]);
+    uint32_t y = add_node(graph, INF_OP_MATMUL_BLOCKS, "n", inputs, 5, 1);
+    last_attrs(graph)->matmul_blocks.bits = bits;
+    last_attrs(graph)->matmul_blocks.block = 16;
+    return infer_value(graph, y);
+}
+
+Test(infer, weights_in_blocks_fit_their_scales_and_zero_points)
+{
+    cr_assert_str_eq(infer_blocks(4, 5, SCALAR), "FP32 [5,3]");
+    cr_assert_str_eq(infer_blocks(4, 0, INF_SHAPE(2, 7, 32)), "FP32 [2,7,3]");
+    cr_assert_str_eq(infer_blocks(4, 0, INF_SHAPE(17)), "FP32 [3]");
+    cr_assert_str_eq(infer_blocks(4, 0, ANY), "FP32 [*]");
+    cr_assert_str_eq(infer_blocks(4, 0, SCALAR), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 0, INF_SHAPE(5, 33)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 0, INF_SHAPE(5, 16)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 1, INF_SHAPE(3, 16)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 1, INF_SHAPE(3, 2, 7)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 2, INF_SHAPE(6)), "FP32 [5,3]");
+    cr_assert_str_eq(infer_blocks(4, 2, INF_SHAPE(5)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 3, INF_SHAPE(3, 2)), INVALID);
+    cr_assert_str_eq(infer_blocks(4, 4, INF_SHAPE(2)), INVALID);
+    cr_assert_str_eq(infer_blocks(3, 5, SCALAR), INVALID);
+    cr_assert_str_eq(infer_blocks(8, 5, SCALAR), INVALID);
+}
+
 Test(infer, cast_and_arg_have_the_type_they_name)
 {
     struct inf_graph *graph = new_graph();

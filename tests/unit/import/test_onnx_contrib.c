@@ -148,18 +148,27 @@ Test(onnx_contrib, a_window_hides_older_keys)
 
 // --- weights in blocks ---
 
-static struct inf_pb_writer write_nbits(int64_t k, int64_t n, int64_t block)
+// Writes a MatMulNBits of 4 bits without zero points. `extra` are the inputs after the scales.
+static struct inf_pb_writer open_nbits(int64_t k, int64_t n, int64_t block, const char *extra)
 {
-    // One row of 16 weights of 4 bits. The byte 0x98 holds the numbers 8 and 9. The default zero
-    // point is 8, so their weights are 0 and 1 times the scale.
-    const uint8_t weights[] = {0x98, 0x98, 0x98, 0x98, 0x98, 0x98, 0x98, 0x98};
+    char inputs[64];
     struct inf_pb_writer writer = open_model();
-    open_contrib(&writer, "MatMulNBits", "x w scales", "y");
+    snprintf(inputs, sizeof inputs, "x w scales %s", extra);
+    open_contrib(&writer, "MatMulNBits", inputs, "y");
     inf_onnx_put_attr_int(&writer, "K", k);
     inf_onnx_put_attr_int(&writer, "N", n);
     inf_onnx_put_attr_int(&writer, "bits", 4);
     inf_onnx_put_attr_int(&writer, "block_size", block);
     inf_pb_close(&writer);
+    return writer;
+}
+
+static struct inf_pb_writer write_nbits(int64_t k, int64_t n, int64_t block)
+{
+    // One row of 16 weights of 4 bits. The byte 0x98 holds the numbers 8 and 9. The default zero
+    // point is 8, so their weights are 0 and 1 times the scale.
+    const uint8_t weights[] = {0x98, 0x98, 0x98, 0x98, 0x98, 0x98, 0x98, 0x98};
+    struct inf_pb_writer writer = open_nbits(k, n, block, "");
     put_input(&writer, "x", FLOAT, INF_SHAPE(-1, 16));
     put_bytes(&writer, "w", (int64_t[]){1, 1, 8}, weights, sizeof weights);
     inf_onnx_put_floats(&writer, "scales", (int64_t[]){1}, 1, (float[]){0.5f});
@@ -167,7 +176,7 @@ static struct inf_pb_writer write_nbits(int64_t k, int64_t n, int64_t block)
     return writer;
 }
 
-Test(onnx_contrib, constant_weights_of_4_bits_are_widened_once)
+Test(onnx_contrib, constant_weights_of_4_bits_stay_packed)
 {
     struct inf_pb_writer writer = write_nbits(16, 1, 16);
     float x[16];
@@ -177,6 +186,82 @@ Test(onnx_contrib, constant_weights_of_4_bits_are_widened_once)
     cr_assert_eq(run_model(&INF_SHAPE(1, 16), (const void *[]){x}), INF_OK, "%s", err.text);
     expect_output(0, &INF_SHAPE(1, 1), (float[]){0.5f * (1 + 3 + 5 + 7 + 9 + 11 + 13 + 15)});
     cr_assert_eq(inf_executable_graph(executable)->node_count, 1);
+    cr_assert_eq(inf_executable_graph(executable)->nodes[0].op, INF_OP_MATMUL_BLOCKS);
+}
+
+// Writes an initialiser of type INT32 with the block of each of `count` columns.
+static void put_index(struct inf_pb_writer *writer, const int32_t *index, size_t count)
+{
+    inf_pb_open(writer, 5);
+    inf_pb_put_int(writer, 1, (int64_t)count);
+    inf_pb_put_int(writer, 2, INT32);
+    inf_pb_put_text(writer, 8, "index");
+    inf_pb_put_bytes(writer, 9, index, count * sizeof(*index));
+    inf_pb_close(writer);
+}
+
+// `count` weights in 2 blocks, with the scales 1 and 10 and the zero points 8 and 7. Weight i is
+// the number i % 16, and element i of x is i, so that a weight at a wrong place is noticed. Expects
+// a graph of `nodes` nodes, the last of which is of kind `op`.
+static void check_index(const int32_t *index, int count, enum inf_op op, uint32_t nodes)
+{
+    float x[32], wanted = 0;
+    uint8_t weights[16] = {0}, zeros = 0x78;
+    struct inf_pb_writer writer = open_nbits(count, 1, 16, "zeros index");
+    for (int i = 0; i < count; i++) {
+        x[i] = (float)i;
+        weights[i / 2] |= (uint8_t)(i % 16 << i % 2 * 4);
+        wanted += x[i] * (float)(index[i] == 0 ? i % 16 - 8 : 10 * (i % 16 - 7));
+    }
+    put_input(&writer, "x", FLOAT, INF_SHAPE(-1, count));
+    put_bytes(&writer, "w", (int64_t[]){1, 2, 8}, weights, sizeof weights);
+    put_bytes(&writer, "zeros", (int64_t[]){1, 1, 1}, &zeros, 1);
+    inf_onnx_put_floats(&writer, "scales", (int64_t[]){2}, 1, (float[]){1, 10});
+    put_index(&writer, index, (size_t)count);
+    close_model(&writer, 2);
+    load_model(&writer);
+    cr_assert_eq(run_model(&INF_SHAPE(1, count), (const void *[]){x}), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1, 1), &wanted);
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    cr_assert_eq(graph->nodes[graph->node_count - 1].op, op);
+    cr_assert_eq(graph->node_count, nodes);
+}
+
+Test(onnx_contrib, blocks_in_their_usual_order_need_no_index)
+{
+    int32_t index[32];
+    for (int i = 0; i < 32; i++)
+        index[i] = i / 16;
+    check_index(index, 32, INF_OP_MATMUL_BLOCKS, 1);
+}
+
+Test(onnx_contrib, columns_are_sorted_by_the_index_of_their_block)
+{
+    int32_t index[32];
+    for (int i = 0; i < 32; i++)
+        index[i] = i % 2;
+    check_index(index, 32, INF_OP_MATMUL_BLOCKS, 2);
+}
+
+Test(onnx_contrib, the_last_block_may_have_fewer_columns)
+{
+    int32_t index[24];
+    for (int i = 0; i < 24; i++)
+        index[i] = i % 3 == 0;
+    check_index(index, 24, INF_OP_MATMUL_BLOCKS, 2);
+}
+
+// The weights are few, so they are folded.
+Test(onnx_contrib, blocks_of_different_sizes_are_computed_by_plain_operators)
+{
+    int32_t index[32] = {0};
+    for (int i = 0; i < 10; i++)
+        index[3 * i] = 1;
+    check_index(index, 32, INF_OP_MATMUL, 1);
+    for (int i = 0; i < 24; i++) // the first block has 8 columns, the second 16
+        index[i] = i % 3 != 0;
+    drop_model();
+    check_index(index, 24, INF_OP_MATMUL, 1);
 }
 
 static void expect_refused(struct inf_pb_writer writer, const char *part)

@@ -210,6 +210,35 @@ Test(ref, multiplies_quantised_numbers)
     // The sums are -398 and 510. They are multiplied by 0.1 and 0.25, rounded, and 128 is added;
     // the second result is clamped.
     expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255));
+    // 17 weights in 2 blocks of 16: block 0 is 1, -1 and zeros, block 1 begins with 7. The scales
+    // are 0.5 and 2, so y is 0.5 * (1 * 3 - 1 * 5) + 2 * 7 * 10 = 139, and 0.25 for the bias.
+    begin_case(INF_OP_MATMUL_BLOCKS);
+    one.attrs.matmul_blocks.block = 16;
+    add_input(INF_DTYPE_F32, SHAPE(1, 17), F32(3, 5, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 10));
+    add_input(INF_DTYPE_U8, SHAPE(1, 2, 8),
+              U8(0x79, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x8f, 0, 0, 0, 0, 0, 0, 0));
+    add_input(INF_DTYPE_F32, SHAPE(1, 2), F32(0.5f, 2));
+    one_node_absent(&one);
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.25f));
+    expect_output(INF_DTYPE_F32, SHAPE(1, 1), F32(139.25f));
+    // 2 bits and a zero point in bytes: the numbers 3 and 1 less 1; 8 bits and a fraction as zero
+    // point: 200 - 0.5.
+    begin_case(INF_OP_MATMUL_BLOCKS);
+    one.attrs.matmul_blocks.bits = 2;
+    one.attrs.matmul_blocks.block = 16;
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(10, 100));
+    add_input(INF_DTYPE_U8, SHAPE(1, 1, 4), U8(0x7, 0, 0, 0));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(4));
+    add_input(INF_DTYPE_U8, SHAPE(1, 4), U8(1, 9, 9, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(1), F32(80));
+    begin_case(INF_OP_MATMUL_BLOCKS);
+    one.attrs.matmul_blocks.bits = 8;
+    one.attrs.matmul_blocks.block = 16;
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(2));
+    add_input(INF_DTYPE_U8, SHAPE(1, 1, 16), U8(200, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(1));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
+    expect_output(INF_DTYPE_F32, SHAPE(1), F32(399));
     // The first result is (1.5 - 4) / 0.25 + 20 = 10; the second one is clamped.
     begin_case(INF_OP_QBINARY);
     one.attrs.qbinary.kind = INF_BINARY_SUB;

@@ -4,6 +4,9 @@
 // holds several weights. Except in MatMulBnb4, the first weight is in the lowest bits of its byte:
 //
 //   the bytes 0xba 0xdc hold the 4-bit weights a b c d
+#include <string.h>
+
+#include "backends/base/half.h"
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/contrib/call.h"
@@ -91,15 +94,6 @@ static uint32_t spread_blocks(struct inf_onnx_scope *s, uint32_t x, uint32_t ind
 
 // --- weights that are constants ---
 
-// The constant operands of a MatMulNBits, borrowed from the graph: packed weights, scales, packed
-// zero points (NULL: absent), and the block of each column (NULL: blocks are consecutive).
-struct constants {
-    const uint8_t *data;
-    const float *scales;
-    const uint8_t *zeros;
-    const int32_t *index;
-};
-
 // Returns number `place` of an array of packed numbers of `bits` bits.
 static uint32_t read_packed(const uint8_t *data, int64_t place, int32_t bits)
 {
@@ -118,51 +112,122 @@ static const void *read_constant(const struct inf_onnx_scope *s, uint32_t value,
     return s->b.graph->values[value].data->data;
 }
 
-// Reads the operands of a MatMulNBits. Returns true if all are constants, their types are the usual
-// ones (weights and zero points u8, scales f32, block indices i32), all block indices are valid,
-// and the weights in f32 are not larger than INF_BUILD_CONST_BYTES_MAX.
-static bool read_constants(const struct inf_onnx_scope *s, const struct blocks *blocks,
-                           struct constants *constants)
+// Returns `value` as FP32 if it is a constant of `count` floats; otherwise INF_VALUE_NONE.
+static uint32_t find_floats(struct inf_onnx_scope *s, uint32_t value, int64_t count)
 {
-    uint32_t zero = inf_onnx_input(s, 3), index = inf_onnx_input(s, 4);
-    int64_t rows = blocks->n, bytes = (int64_t)blocks->size * blocks->bits / 8;
-    int64_t zero_bytes = (blocks->count * blocks->bits + 7) / 8;
-    *constants = (struct constants){
-        .data = read_constant(s, s->inputs[1], INF_DTYPE_U8, rows * blocks->count * bytes),
-        .scales = read_constant(s, s->inputs[2], INF_DTYPE_F32, rows * blocks->count)};
-    if (zero != INF_VALUE_NONE)
-        constants->zeros = read_constant(s, zero, INF_DTYPE_U8, rows * zero_bytes);
-    if (index != INF_VALUE_NONE)
-        constants->index = read_constant(s, index, INF_DTYPE_I32, blocks->k);
-    bool in_range = (double)blocks->n * blocks->k * sizeof(float) <= INF_BUILD_CONST_BYTES_MAX;
-    for (int64_t i = 0; constants->index != NULL && i < blocks->k; i++)
-        in_range &= constants->index[i] >= 0 && constants->index[i] < blocks->count;
-    return in_range && constants->data != NULL && constants->scales != NULL &&
-           (zero == INF_VALUE_NONE || constants->zeros != NULL) &&
-           (index == INF_VALUE_NONE || constants->index != NULL);
+    float *to;
+    if (read_constant(s, value, INF_DTYPE_F32, count) != NULL)
+        return value;
+    const uint16_t *halves = read_constant(s, value, INF_DTYPE_F16, count);
+    if (halves == NULL)
+        return INF_VALUE_NONE;
+    uint32_t floats = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(count), &to);
+    for (int64_t i = 0; to != NULL && i < count; i++)
+        to[i] = inf_half_to_float(halves[i]);
+    return floats;
 }
 
-// Adds the weights [k, n] as one f32 constant. The nodes of add_computed_weights() would make more
-// constants than folding allows, and if they were not folded, every run would compute the weights.
-static uint32_t add_constant_weights(struct inf_onnx_scope *s, const struct blocks *blocks,
-                                     const struct constants *constants)
+// Sets *zero to the zero points as matmul_blocks takes them: FP32, or one byte for each block and
+// rows padded to a multiple of 4 bytes. Returns false if they are not constants.
+static bool find_zero_points(struct inf_onnx_scope *s, const struct blocks *blocks, uint32_t *zero)
 {
-    float *out;
-    int64_t width = blocks->count * blocks->size, per_byte = 8 / blocks->bits;
-    // The packed zero points of a row are padded to whole bytes: `zeros` includes the padding.
-    int64_t zeros = (blocks->count + per_byte - 1) / per_byte * per_byte;
-    uint32_t value = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(blocks->k, blocks->n), &out);
-    for (int64_t row = 0; out != NULL && row < blocks->n; row++)
-        for (int64_t i = 0; i < blocks->k; i++) {
-            int64_t block = constants->index != NULL ? constants->index[i] : i / blocks->size;
-            uint32_t zero = constants->zeros != NULL
-                                ? read_packed(constants->zeros, row * zeros + block, blocks->bits)
-                                : 1u << (blocks->bits - 1);
-            uint32_t number = read_packed(constants->data, row * width + i, blocks->bits);
-            out[i * blocks->n + row] = (float)((int32_t)number - (int32_t)zero) *
-                                       constants->scales[row * blocks->count + block];
-        }
+    uint8_t *to;
+    int64_t bytes = (blocks->count * blocks->bits + 7) / 8, step = (blocks->count + 3) / 4 * 4;
+    const uint8_t *from = read_constant(s, *zero, INF_DTYPE_U8, blocks->n * bytes);
+    if (from == NULL) {
+        *zero = find_floats(s, *zero, blocks->n * blocks->count);
+        return *zero != INF_VALUE_NONE;
+    }
+    *zero = inf_build_const(&s->b, INF_DTYPE_U8, &INF_SHAPE(blocks->n, step), &to);
+    for (int64_t row = 0; to != NULL && row < blocks->n; row++)
+        for (int64_t i = 0; i < blocks->count; i++)
+            to[row * step + i] = (uint8_t)read_packed(from + row * bytes, i, blocks->bits);
+    return true;
+}
+
+// Sorts the weights of a column by block; index[i] is the block of weight i. Sets order[i] to the
+// old place of weight i. Returns false if a block, except the last, has not blocks->size weights.
+static bool sort_by_block(const struct blocks *blocks, const int32_t *index, int32_t *order)
+{
+    int64_t sorted = 0;
+    for (int32_t block = 0; block < blocks->count; block++) {
+        int64_t first = sorted;
+        for (int32_t i = 0; i < blocks->k && sorted - first < blocks->size; i++)
+            if (index[i] == block)
+                order[sorted++] = i;
+        if (sorted - first != blocks->size && block + 1 < blocks->count)
+            return false;
+    }
+    return sorted == blocks->k;
+}
+
+// Adds the packed weights with the weights of each column in the order `order`.
+static uint32_t add_sorted_weights(struct inf_onnx_scope *s, const struct blocks *blocks,
+                                   const int32_t *order)
+{
+    uint8_t *to;
+    const uint8_t *from = s->b.graph->values[s->inputs[1]].data->data;
+    int64_t bytes = blocks->count * blocks->size * blocks->bits / 8, each = 8 / blocks->bits;
+    uint32_t value =
+        inf_build_const(&s->b, INF_DTYPE_U8, inf_build_shape_of(&s->b, s->inputs[1]), &to);
+    for (int64_t row = 0; to != NULL && row < blocks->n; row++, from += bytes, to += bytes) {
+        memset(to, 0, (size_t)bytes);
+        for (int64_t i = 0; i < blocks->k; i++)
+            to[i / each] |=
+                (uint8_t)(read_packed(from, order[i], blocks->bits) << (i % each * blocks->bits));
+    }
     return value;
+}
+
+// Sets *x and *w to the operands that input 4, the block of each weight, asks for. If blocks are
+// consecutive, these are the operator's own. Otherwise weights are sorted by block once, and every
+// run gathers the elements of x in the same order. Returns false if input 4 is not constant, or if
+// blocks have different numbers of weights.
+static bool find_sorted(struct inf_onnx_scope *s, const struct blocks *blocks, uint32_t *x,
+                        uint32_t *w)
+{
+    uint32_t index = inf_onnx_input(s, 4);
+    int32_t *order;
+    *x = s->inputs[0];
+    *w = s->inputs[1];
+    if (index == INF_VALUE_NONE)
+        return true;
+    const int32_t *block = read_constant(s, index, INF_DTYPE_I32, blocks->k);
+    bool consecutive = block != NULL;
+    for (int64_t i = 0; consecutive && i < blocks->k; i++)
+        consecutive = block[i] == i / blocks->size;
+    if (consecutive || block == NULL)
+        return consecutive;
+    uint32_t list = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(blocks->k), &order);
+    if (order == NULL || !sort_by_block(blocks, block, order))
+        return false;
+    *w = add_sorted_weights(s, blocks, order);
+    *x = inf_build_gather(&s->b, *x, list, -1);
+    return true;
+}
+
+// Sets inputs[0] and up to the operands of a matmul_blocks. Returns false if the operator cannot
+// take them: an operand is no constant or has another shape than usual, or block sizes are not a
+// multiple of 16 or differ.
+static bool find_operands(struct inf_onnx_scope *s, const struct blocks *blocks, uint32_t inputs[5])
+{
+    int64_t bytes = (int64_t)blocks->size * blocks->bits / 8;
+    const struct inf_shape *shape = inf_build_shape_of(&s->b, s->inputs[1]);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[0]);
+    uint32_t bias = inf_onnx_input(s, 5);
+    if (blocks->size % 16 != 0 || (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_F16) ||
+        shape->rank != 3 || shape->dims[0] != blocks->n ||
+        read_constant(s, s->inputs[1], INF_DTYPE_U8, blocks->n * blocks->count * bytes) == NULL ||
+        !find_sorted(s, blocks, &inputs[0], &inputs[1]))
+        return false;
+    inputs[2] = find_floats(s, s->inputs[2], blocks->n * blocks->count);
+    inputs[3] = inf_onnx_input(s, 3);
+    if (inputs[2] == INF_VALUE_NONE ||
+        (inputs[3] != INF_VALUE_NONE && !find_zero_points(s, blocks, &inputs[3])))
+        return false;
+    inputs[0] = inf_build_cast(&s->b, inputs[0], INF_DTYPE_F32);
+    inputs[4] = bias == INF_VALUE_NONE ? bias : inf_build_cast(&s->b, bias, INF_DTYPE_F32);
+    return true;
 }
 
 // Adds nodes that compute the weights [k, n] at run time.
@@ -192,17 +257,22 @@ static uint32_t add_computed_weights(struct inf_onnx_scope *s, const struct bloc
 static void lower_matmul_nbits(struct inf_onnx_scope *s)
 {
     struct blocks blocks = read_blocks(s);
-    uint32_t bias = inf_onnx_input(s, 5);
+    uint32_t bias = inf_onnx_input(s, 5), inputs[5];
     enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[2]);
-    struct constants constants;
     // accuracy_level allows a less precise computation, which is not used.
     (void)inf_onnx_find_attr(s, "accuracy_level");
     (void)inf_onnx_find_attr(s, "weight_prepacked");
     if (!inf_build_ok(&s->b))
         return;
-    uint32_t b = read_constants(s, &blocks, &constants)
-                     ? add_constant_weights(s, &blocks, &constants)
-                     : add_computed_weights(s, &blocks, dtype);
+    if (find_operands(s, &blocks, inputs)) {
+        struct inf_build_node node = inf_build_describe_list(INF_OP_MATMUL_BLOCKS, inputs, 5);
+        node.attrs.matmul_blocks.bits = blocks.bits;
+        node.attrs.matmul_blocks.block = blocks.size;
+        s->outputs[0] = inf_build_cast(&s->b, inf_build_value(&s->b, &node),
+                                       inf_build_dtype(&s->b, s->inputs[0]));
+        return;
+    }
+    uint32_t b = add_computed_weights(s, &blocks, dtype);
     uint32_t y = inf_build_matmul(&s->b, s->inputs[0], b);
     s->outputs[0] = bias == INF_VALUE_NONE ? y : inf_build_add(&s->b, y, bias);
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step that computes a whole attention.
+#ifndef INF_BACKENDS_CPU_ATTENTION_ATTENTION_H
+#define INF_BACKENDS_CPU_ATTENTION_ATTENTION_H
+
+#include "backends/cpu/core/attention_nodes.h"
+#include "backends/cpu/core/kernel.h"
+
+// Creates the step of an attention. The step belongs to the last node.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step,
+                                       const struct inf_cpu_attention *attention,
+                                       struct inf_error *err) INF_NODISCARD;
+
+#endif
