@@ -652,6 +652,7 @@ INFERD_API int inferd_clients(inferd_client *client, inferd_client_row **rows, s
 // NUL; `size` may be NULL. The caller frees *text with free(). Topics:
 //   "slow"  a list of inferences: first those that took longer than the daemon's setting slow_ms,
 //           newest first, then the slowest inferences of each model; times are in nanoseconds
+//   "memory"  how much memory the daemon may use, and what it uses it for
 //   "timeline"  what the daemon did since this client read the topic before; admins only.
 //           docs/reference/protocol.md describes it; inferctl trace converts it for Perfetto
 //   "model NAME" or "model NAME@VERSION"  what a model says about itself: title, description,

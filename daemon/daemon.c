@@ -14,6 +14,7 @@
 #include "backends/registry.h"
 #include "backends/storage/build_id.h"
 #include "daemon/config/reread.h"
+#include "daemon/memory_watch.h"
 #include "daemon/model/devices.h"
 #include "daemon/model/repository_watch.h"
 #include "daemon/server.h"
@@ -32,6 +33,7 @@ struct daemon {
     // Version and build; saved measurements are valid for one build only.
     char build[32 + INF_BUILD_ID_TEXT];
     struct inf_device_list devices;
+    struct inf_memory_watch memory;
     struct inf_model_store *store;
     struct inf_environment environment;
     struct event_base *base;
@@ -61,6 +63,7 @@ static void notify_serving(struct daemon *daemon,
 static void unload_idle(struct daemon *daemon) INF_ON_LOOP
 {
     uint64_t now_ns = inf_clock_ns();
+    inf_server_update_memory(daemon->server);
     uint64_t next_ns = inf_model_store_unload_idle(daemon->store, now_ns);
     inf_server_watch_models(daemon->server);
     if (next_ns == UINT64_MAX) {
@@ -78,6 +81,12 @@ static void on_idle(evutil_socket_t fd, short events, void *context)
 {
     (void)fd;
     (void)events;
+    inf_role_enter_loop();
+    unload_idle(context);
+}
+
+static void on_relieved(void *context)
+{
     inf_role_enter_loop();
     unload_idle(context);
 }
@@ -237,10 +246,14 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     char build[INF_BUILD_ID_TEXT];
     inf_build_id(build);
     snprintf(daemon->build, sizeof daemon->build, "%.31s %s", daemon->options.version, build);
+    inf_memory_watch_init(&daemon->memory, config->memory_max, "",
+                          &daemon->logs[INF_LOG_PART_MODEL]);
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .ready_file = config->ready_file,
         .model_bytes_max = config->model_bytes_max,
+        .budget = &daemon->memory.budget,
+        .plan_bytes_max = config->plan_bytes_max,
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
@@ -249,6 +262,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .batch_rows_max = config->batch_rows_max,
         .load_limit_ms = config->load_limit_ms,
         .arena_bytes_per_uid_max = config->arena_bytes_per_uid_max,
+        .request_bytes_max = config->request_memory_max,
         .log = &daemon->logs[INF_LOG_PART_MODEL],
     };
     INF_TRY(inf_model_store_create(&daemon->store, &store, err));
@@ -319,6 +333,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
         .store = daemon->store,
         .environment = &daemon->environment,
         .devices = &daemon->devices,
+        .memory_budget = &daemon->memory.budget,
         .logs = daemon->logs,
         .version = daemon->options.version,
         .data_fds = &fds.data,
@@ -396,6 +411,9 @@ static enum inf_exit_code run_daemon(struct daemon *daemon, struct inf_error *er
     if (code == INF_OK)
         code = open_server(daemon, err);
     if (code == INF_OK)
+        code = inf_memory_watch_start(&daemon->memory, daemon->base, daemon->store, on_relieved,
+                                      daemon, err);
+    if (code == INF_OK)
         code = run_server(daemon, err);
     return explain_failure(daemon, code, false, err);
 }
@@ -413,6 +431,7 @@ static void block_signals(void)
 static void close_all(struct daemon *daemon)
 {
     block_signals();
+    inf_memory_watch_fini(&daemon->memory);
     inf_server_destroy(&daemon->server);
     inf_notify_destroy(&daemon->notify);
     for (size_t i = 0; i < SIGNALS; i++) {

@@ -148,6 +148,11 @@ void inf_server_apply_config(struct inf_server *server, const struct inf_config 
     inf_service_apply_config(server->service, next);
 }
 
+void inf_server_update_memory(struct inf_server *server)
+{
+    inf_service_update_memory(server->service);
+}
+
 void inf_server_watch_models(struct inf_server *server)
 {
     inf_service_watch_models(server->service);
@@ -427,6 +432,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
                                                 .counters = &server->counters,
                                                 .version = options->version,
                                                 .quota = server->quota,
+                                                .memory_budget = server->options.memory_budget,
                                                 .log_lines_dropped = options->log_lines_dropped,
                                                 .context = options->context};
     INF_TRY(inf_service_create(&server->service, &service, err));

@@ -20,8 +20,9 @@ struct inf_server_options {
     struct inf_model_store *store; // the server reads the events of the store
     struct inf_environment *environment;
     const struct inf_device_list *devices;
-    const struct inf_log *logs; // array of logs, indexed by enum inf_log_part
-    const char *version;        // version of the daemon, such as "0.1.0"
+    struct inf_memory_budget *memory_budget; // that of the store; outlives the server
+    const struct inf_log *logs;              // array of logs, indexed by enum inf_log_part
+    const char *version;                     // version of the daemon, such as "0.1.0"
 
     // Inherited listening sockets, which the server owns and closes. If there is no data or no
     // admin socket among them, the server creates the missing socket at the path in the
@@ -68,6 +69,9 @@ void inf_server_apply_config(struct inf_server *server, const struct inf_config 
 
 // Adds an event for each model that was unloaded while it was idle since the last call.
 void inf_server_watch_models(struct inf_server *server) INF_ON_LOOP;
+
+// Notes in the budget of memory what clients use.
+void inf_server_update_memory(struct inf_server *server) INF_ON_LOOP;
 
 // Must be called before each iteration of the loop. Polls for finished inferences, if that is
 // likely to save time. Returns true if the function must be called again soon; then the iteration

@@ -22,6 +22,7 @@
 // that bound, so that tests can compare.
 #include "backends/exec/plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -551,4 +552,15 @@ void inf_plan_destroy(struct inf_plan **plan)
     free((*plan)->copy_outputs);
     free(*plan);
     *plan = NULL;
+}
+
+enum inf_code inf_plan_check_bytes(const struct inf_plan *plan, uint64_t bytes_max,
+                                   struct inf_error *err)
+{
+    if (bytes_max == 0 || plan->memory_bytes <= bytes_max)
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                           "the intermediate results of this request take %zu bytes, "
+                           "request_memory_max is %" PRIu64,
+                           plan->memory_bytes, bytes_max);
 }

@@ -72,4 +72,10 @@ enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph 
 // Frees the plan. NULL is allowed.
 void inf_plan_destroy(struct inf_plan **plan);
 
+// Checks that the intermediate results of one run have at most `bytes_max` bytes; 0: no bound.
+//
+// INF_EXHAUSTED  (QUOTA_BYTES) they have more; the text has both numbers.
+enum inf_code inf_plan_check_bytes(const struct inf_plan *plan, uint64_t bytes_max,
+                                   struct inf_error *err) INF_NODISCARD;
+
 #endif

@@ -28,6 +28,8 @@ struct inf_run_options {
     uint64_t user;
     // Bytes that the buffers of the executable may have; 0: no bound.
     uint64_t buffer_bytes_max;
+    // Bytes of intermediate results that one run may need (request_memory_max); 0: no bound.
+    uint64_t run_bytes_max;
 };
 
 // Returns `options` with AUTO replaced by FP32, because executables treat AUTO as FP32.

@@ -170,6 +170,7 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
+        INF_TRY(inf_plan_check_bytes(executable->plan, executable->options.run_bytes_max, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->base.graph, executable->plan,
                                  executable->devices, err));
         INF_TRY(find_lowered_values(executable, err));

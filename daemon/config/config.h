@@ -55,7 +55,9 @@ struct inf_config {
     // If all loaded models together need more bytes than this, idle models are unloaded; 0: no
     // limit.
     uint64_t model_bytes_max;
+    uint64_t memory_max; // memory that the daemon may use; 0: from the control group or the machine
     char ready_file[INF_CONFIG_TEXT]; // file that marks a complete model directory; "": none
+    uint64_t plan_bytes_max;          // bytes of plans that are kept in cache_dir; 0: none are
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
     // Directory of both sockets; "": none. If it is set, the run is private: the daemon ignores the
     // system-wide configuration file, model repository and cache.
@@ -111,6 +113,7 @@ struct inf_config {
     uint64_t region_alloc_bytes_per_uid_max;
     // Bytes of the executables that the user's requests make for shapes that no load prepared.
     uint64_t arena_bytes_per_uid_max;
+    uint64_t request_memory_max; // bytes of intermediate results of one request; 0: no limit
     // The most bytes of tensors that the daemon keeps in the user's sessions.
     uint64_t session_bytes_per_uid_max;
     uint32_t queue_requests_max; // the most queued requests per device

@@ -23,6 +23,10 @@
 
 struct load {
     struct inf_load_job *job;
+    uint64_t plan_key; // key of the plan of the model; 0: plans are not kept
+    bool from_plan;    // the graph is that of a plan
+    // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
+    uint64_t journal_key;
     // The job whose cancellation ends the load: `job`, or, if this is the load of a further
     // signature, the job of the whole file.
     const struct inf_load_job *order;
@@ -97,6 +101,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     load->description = NULL;
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
+                                            .already_run = load->from_plan,
                                             .cancelled = &load->order->cancelled};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
@@ -185,6 +190,47 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     return inf_model_copy_graph(base->model, &load->graph, err);
 }
 
+// Sets load->plan_key to the key of the model's files and of the setting that changes its graph.
+static void find_plan_key(struct load *load)
+{
+    const struct inf_load_options *options = load->options;
+    if (options->plans == NULL || !inf_plan_cache_is_open(options->plans))
+        return;
+    uint64_t hash =
+        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
+    hash = inf_record_hash_text(hash, load->location.file);
+    hash = inf_record_hash_text(hash, load->config.signature);
+    load->plan_key = hash | 1;
+}
+
+// Takes the graph from the plan of an earlier load. Returns false if there is none.
+static bool take_plan(struct load *load) INF_MAY_BLOCK
+{
+    struct inf_plan_facts facts;
+    if (load->plan_key == 0 ||
+        !inf_plan_cache_find(load->options->plans, load->plan_key, &load->graph, &facts))
+        return false;
+    load->from_plan = true;
+    load->info.content_hash = facts.content_hash;
+    snprintf(load->info.format, sizeof load->info.format, "%s", facts.format);
+    return true;
+}
+
+// Decides whether the plan of a model that was read from its file is kept. The stamp covers all
+// files of a directory. For a single file it covers this file only, so the model must have read no
+// other one. What a model says about itself is not part of a plan.
+static void offer_plan(const struct load *load, struct inf_served *served)
+{
+    if (load->plan_key == 0 || load->from_plan || load->job->base != NULL ||
+        served->description != NULL ||
+        (!load->location.has_directory &&
+         load->info.file_bytes != inf_model_location_bytes(&load->location)))
+        return;
+    served->plan_key = load->plan_key;
+    served->plan_facts.content_hash = load->file_hash;
+    snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
+}
+
 static enum inf_code read_model(struct load *load, struct inf_error *err)
 {
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
@@ -192,8 +238,10 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
                                               .description = &load->description,
                                               .cancelled = &load->order->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
-    INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
-                                  load->location.file, &import, err));
+    find_plan_key(load);
+    if (!take_plan(load))
+        INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
+                                      load->location.file, &import, err));
     // Saved shapes, races and precision checks are found by the content hash. Two signatures of one
     // file are two graphs, so the hash covers the signature too.
     load->file_hash = load->info.content_hash;
@@ -242,6 +290,46 @@ static void compare_known(struct load *load)
     job->model.unchanged = known->config_stamp == load->location.config_stamp;
     if (!job->model.unchanged)
         job->base = inf_served_ref(known);
+}
+
+// Waits until the budget of memory has room for the model. If the model was loaded before, its
+// memory is known; otherwise the estimate is the size of its files, which have the weights.
+static enum inf_code reserve_room(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_load_model_job *model = &load->job->model;
+    uint64_t bytes = model->expected_bytes;
+    if (!load->options->asks_for_room)
+        return INF_OK;
+    if (load->job->base != NULL) {
+        struct inf_model_memory memory = inf_model_memory(load->job->base->model);
+        bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
+    }
+    if (bytes == 0)
+        bytes = inf_model_location_bytes(&load->location);
+    return load->progress->reserve(load->progress->context, bytes,
+                                   model->may_defer && !load->config.pinned, &model->room, err);
+}
+
+// Notes in the journal that the load begins, so that the next start knows if the daemon did not
+// survive it. Refuses a model that the daemon did not survive several times, unless an admin asked
+// for the load.
+static enum inf_code begin_journal(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = load->options;
+    if (options->journal == NULL || load->location.stamp == 0)
+        return INF_OK;
+    uint64_t key =
+        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
+    key = inf_record_hash_text(inf_record_hash_text(key, load->job->name), options->build);
+    uint32_t crashes = inf_load_journal_crashes(options->journal, key);
+    if (crashes >= INF_LOAD_CRASHES_MAX && !load->job->model.by_admin)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
+                               "model '%s' is quarantined: the daemon ended %u times while it was "
+                               "loaded; inferctl load tries it again",
+                               load->job->name, crashes);
+    load->journal_key = key;
+    inf_load_journal_begin(options->journal, key);
+    return INF_OK;
 }
 
 // --- further signatures of the file ---
@@ -381,6 +469,10 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
                            inf_model_config_loads_same(&load->config, &job->base->config);
     if (job->model.unchanged)
         return INF_OK;
+    INF_TRY(reserve_room(load, err));
+    if (job->model.room != INF_ROOM_GRANTED)
+        return INF_OK;
+    INF_TRY(begin_journal(load, err));
     // Another signature of the same file is another graph.
     if (job->base != NULL && strcmp(job->base->config.signature, load->config.signature) != 0)
         inf_served_unref(&job->base);
@@ -390,6 +482,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
         INF_TRY(read_model(load, err));
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     INF_TRY(create_served(load, err));
+    offer_plan(load, load->served);
     INF_TRY(load_signatures(load, err));
     job->model.served = load->served;
     load->served = NULL;
@@ -408,6 +501,8 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
         .location = {.directory_fd = -1, .config_fd = -1},
     };
     enum inf_code code = run_load(&load, err);
+    if (load.journal_key != 0)
+        inf_load_journal_end(options->journal, load.journal_key);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
     inf_model_description_unref(&load.description);

@@ -6,10 +6,27 @@
 #include <stdatomic.h>
 
 #include "backends/base/idle_gate.h"
+#include "backends/saved/plan_cache.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
+#include "daemon/model/load_journal.h"
 #include "daemon/model/precision_results.h"
 #include "daemon/model/versions.h"
+
+// A question of the loader: is there room for a model of so many bytes in the budget of memory?
+struct inf_load_room {
+    uint32_t ticket;    // number of the question; 0: the event is no question
+    bool may_defer;     // no client waits for the model
+    uint64_t bytes;     // estimate of the model's memory
+    uint64_t waited_ns; // time since the load asked first
+};
+
+// What became of the question.
+enum inf_room_answer {
+    INF_ROOM_GRANTED,
+    INF_ROOM_DEFERRED, // the model is not loaded until a request needs it
+    INF_ROOM_REFUSED,
+};
 
 // A progress report or a result, sent by the loader thread about one job.
 struct inf_load_event {
@@ -24,6 +41,7 @@ struct inf_load_event {
     // A report about some nodes of an inspected model, which the receiver frees with free(); NULL:
     // none.
     struct inf_inspect_rows *rows;
+    struct inf_load_room room;
 };
 
 // A message from the loader thread to the loop.
@@ -55,7 +73,13 @@ struct inf_load_model_job {
     // always load.
     struct inf_served *known;
 
+    bool wanted;    // a request waits for the model
+    bool by_admin;  // an admin asked for this load
+    bool may_defer; // no client waits for the model, so it is not loaded if memory is short
+    uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
+
     // The members below are the outcome of the job, which the loader sets.
+    enum inf_room_answer room;          // whether there was room in the budget of memory
     struct inf_model_versions versions; // the versions to serve; only set if `pin` is ""
     bool unchanged;                     // `known` is still up to date
     struct inf_served *served; // the loaded model, one reference; NULL: failed, or unchanged
@@ -102,6 +126,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_RACE,
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
+    INF_LOAD_JOB_SAVE_PLAN, // keeps the plan of `base` for the next load
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
     INF_LOAD_JOB_KINDS,
@@ -154,21 +179,33 @@ struct inf_load_options {
     const struct inf_device_list *devices; // all devices; outlives the loader
     struct inf_place_options place;        // options for placing models; for the loader thread only
     const struct inf_evaluator *evaluator;
+    bool asks_for_room; // a budget bounds the memory of models: each load asks whether it fits
     // Makes races wait until the daemon is idle; outlives the loader.
     struct inf_idle_gate *idle_gate;
     // Input shapes with which each model was run before; used by the loader thread only.
     struct inf_served_shapes *served_shapes;
     // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
     struct inf_precision_results *precision_results;
-    uint32_t batch_rows_max; // the most rows that one run may batch; 1: no batches
+    struct inf_load_journal *journal; // loads that did not end; used by the loader thread only
+    const char *build;                // version and build of inferd; outlives the loader
+    struct inf_plan_cache *plans;     // plans of earlier loads; used by the loader thread only
+    uint32_t batch_rows_max;          // the most rows that one run may batch; 1: no batches
     // Bounds the executables that requests make; outlives every model.
     struct inf_arena_budget *arena_budget;
     const struct inf_log *log;
 };
 
-// Callback that receives the progress of a job.
+// Callbacks of a job.
 struct inf_load_progress_sink {
+    // Receives the progress.
     void (*report)(void *context, const char *version, const char *stage, uint32_t percent);
+    // Waits until the budget of memory has room for a model; may block. Never called if
+    // asks_for_room is false.
+    //
+    // INF_EXHAUSTED  (HOST_OOM) *out_answer is REFUSED, the text has the numbers.
+    // INF_CANCELLED, INF_DEADLINE  the job was cancelled.
+    enum inf_code (*reserve)(void *context, uint64_t bytes, bool may_defer,
+                             enum inf_room_answer *out_answer, struct inf_error *err);
     void *context;
 };
 

@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,9 @@
 #include "daemon/load/load.h"
 #include "daemon/load/load_limit.h"
 #include "daemon/load/precompile.h"
+
+// A load that waits for room asks again after this time: models in use may have become idle.
+#define ROOM_RETRY_NS (20 * INF_NS_PER_MS)
 
 struct inf_loader {
     struct inf_loader_options options;
@@ -43,6 +47,13 @@ struct inf_loader {
     struct inf_load_job *running; // the job that the thread runs; NULL: none
     struct inf_load_message *messages, **messages_tail;
     struct inf_served *retired; // models to be freed, in any order
+    // The question for room that the thread waits for; `ticket` is its number.
+    struct {
+        uint32_t ticket;
+        bool answered;
+        enum inf_room_answer answer;
+        struct inf_error err;
+    } room;
 };
 
 // --- retired models, that is, models that wait to be freed ---
@@ -59,6 +70,32 @@ static void retire_model(struct inf_served *served)
     // frees the loader as soon as it gets the mutex.
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
+}
+
+// Saves the input shapes with which clients ran a model, if they changed since the last save.
+static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
+{
+    char text[INF_SERVED_SHAPES_TEXT];
+    if (served->shapes.changed && served->config.remember_shapes)
+        inf_served_shapes_keep(loader->options.load.served_shapes, served->content_hash,
+                               inf_served_shapes_print(&served->shapes, text));
+}
+
+// Frees a list of models that have no references left, and gives their memory back to the system.
+static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
+{
+    bool any = retired != NULL;
+    while (retired != NULL) {
+        struct inf_served *next = retired->next;
+        inf_log(retired->loader->options.load.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
+                retired->name, retired->version);
+        save_shapes(retired->loader, retired);
+        inf_served_destroy(&retired);
+        retired = next;
+    }
+    // The allocator keeps freed memory for later; another process may need it sooner.
+    if (any)
+        malloc_trim(0);
 }
 
 // --- messages to the loop ---
@@ -98,7 +135,20 @@ int inf_loader_fd(const struct inf_loader *loader)
     return loader->fd;
 }
 
-// Context of the callbacks that report the progress of a job.
+// Posts the outcome of a job. The final message returns the job to the sender.
+static void post_outcome(struct inf_loader *loader, struct inf_load_job *job)
+{
+    struct inf_load_event *event = &job->message.event;
+    event->token = job->token;
+    event->final = true;
+    snprintf(event->name, sizeof event->name, "%s", job->name);
+    snprintf(event->pin, sizeof event->pin, "%s", job->pin);
+    snprintf(event->version, sizeof event->version, "%s", job->version);
+    job->message.job = job;
+    post_message(loader, &job->message);
+}
+
+// Context of the callbacks of a job.
 struct listener {
     struct inf_loader *loader;
     const struct inf_load_job *job;
@@ -118,6 +168,139 @@ static void report_progress(void *context, const char *version, const char *stag
     post_message(listener->loader, message);
 }
 
+// --- jobs that save results ---
+
+static void keep_plan(void *context, const struct inf_graph *graph) INF_MAY_BLOCK
+{
+    const struct inf_load_job *job = context;
+    const struct inf_served *served = job->base;
+    struct inf_plan_cache *plans = served->loader->options.load.plans;
+    inf_plan_cache_keep(plans, served->plan_key, &served->plan_facts, graph);
+}
+
+// Saves the result of a race, the shapes with which clients ran a model, or the plan of a model.
+static void run_saving_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = &loader->options.load;
+    if (job->kind == INF_LOAD_JOB_SAVE_DECISION)
+        inf_tune_add(options->place.tune, job->save_decision.decision->key,
+                     &job->save_decision.decision->race);
+    else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
+        (void)!inf_model_lend_graph(job->base->model, keep_plan, job, NULL);
+    else
+        inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
+                               job->save_shapes.shapes);
+}
+
+// --- room in the budget of memory ---
+
+// Posts the question whether there is room for a model. Without memory the question is asked later.
+static void post_question(struct inf_loader *loader, const struct inf_load_job *job,
+                          const struct inf_load_room *room)
+{
+    struct inf_load_message *message = calloc(1, sizeof *message);
+    if (message == NULL)
+        return;
+    message->event.token = job->token;
+    message->event.room = *room;
+    snprintf(message->event.name, sizeof message->event.name, "%s", job->name);
+    snprintf(message->event.pin, sizeof message->event.pin, "%s", job->pin);
+    post_message(loader, message);
+}
+
+// Removes the first queued job that only saves results, and returns it; NULL: there is none.
+static struct inf_load_job *take_saving_job(struct inf_loader *loader)
+    INF_ATTR(requires_capability(loader->mutex))
+{
+    struct inf_load_job **link = &loader->jobs;
+    while (*link != NULL && (*link)->kind != INF_LOAD_JOB_SAVE_DECISION &&
+           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES && (*link)->kind != INF_LOAD_JOB_SAVE_PLAN)
+        link = &(*link)->next;
+    struct inf_load_job *job = *link;
+    if (job == NULL)
+        return NULL;
+    *link = job->next;
+    if (*link == NULL)
+        loader->jobs_tail = link;
+    return job;
+}
+
+// Frees retired models, and runs the jobs that only save results: such a job holds a reference to
+// its model, whose memory the load may wait for. Returns false if there was nothing to do.
+static bool release_models(struct inf_loader *loader) INF_MAY_BLOCK
+{
+    inf_mutex_lock(&loader->mutex);
+    struct inf_served *retired = loader->retired;
+    loader->retired = NULL;
+    struct inf_load_job *job = take_saving_job(loader);
+    inf_mutex_unlock(&loader->mutex);
+    free_retired(retired);
+    if (job != NULL) {
+        run_saving_job(loader, job);
+        post_outcome(loader, job);
+    }
+    return retired != NULL || job != NULL;
+}
+
+// Waits for an answer until `end_ns`, and meanwhile gives up what holds memory. Returns true if
+// there is an answer.
+static bool wait_for_answer(struct inf_loader *loader, uint64_t end_ns) INF_MAY_BLOCK
+{
+    for (;;) {
+        while (release_models(loader))
+            ;
+        inf_mutex_lock(&loader->mutex);
+        bool answered = loader->room.answered;
+        bool in_time = answered || inf_cond_wait_until(&loader->wanted, &loader->mutex, end_ns);
+        inf_mutex_unlock(&loader->mutex);
+        if (answered || !in_time)
+            return answered;
+    }
+}
+
+static enum inf_code reserve_room(void *context, uint64_t bytes, bool may_defer,
+                                  enum inf_room_answer *out_answer, struct inf_error *err)
+{
+    const struct listener *listener = context;
+    struct inf_loader *loader = listener->loader;
+    uint64_t start_ns = inf_clock_ns();
+    for (;;) {
+        INF_TRY(inf_load_job_check(listener->job, err));
+        uint64_t now_ns = inf_clock_ns();
+        struct inf_load_room room = {
+            .bytes = bytes, .may_defer = may_defer, .waited_ns = now_ns - start_ns};
+        inf_mutex_lock(&loader->mutex);
+        // 0 is no number of a question.
+        loader->room.ticket += loader->room.ticket == UINT32_MAX ? 2 : 1;
+        loader->room.answered = false;
+        room.ticket = loader->room.ticket;
+        inf_mutex_unlock(&loader->mutex);
+        post_question(loader, listener->job, &room);
+        if (wait_for_answer(loader, now_ns + ROOM_RETRY_NS))
+            break;
+    }
+    // The room may be that of models that were retired just now.
+    while (release_models(loader))
+        ;
+    *out_answer = loader->room.answer;
+    if (*out_answer == INF_ROOM_REFUSED && err != NULL)
+        *err = loader->room.err;
+    return *out_answer == INF_ROOM_REFUSED ? loader->room.err.code : INF_OK;
+}
+
+void inf_loader_answer_room(struct inf_loader *loader, uint32_t ticket, enum inf_room_answer answer,
+                            const struct inf_error *err)
+{
+    inf_mutex_lock(&loader->mutex);
+    if (ticket == loader->room.ticket && !loader->room.answered) {
+        loader->room.answer = answer;
+        loader->room.err = err != NULL ? *err : (struct inf_error){0};
+        loader->room.answered = true;
+        inf_cond_signal(&loader->wanted);
+    }
+    inf_mutex_unlock(&loader->mutex);
+}
+
 // --- running a job: one function per kind ---
 
 static void log_outcome(const struct inf_loader *loader, const struct inf_load_job *job,
@@ -130,6 +313,10 @@ static void log_outcome(const struct inf_loader *loader, const struct inf_load_j
                 job->name, err->text);
         return;
     }
+    if (job->model.room == INF_ROOM_DEFERRED)
+        inf_log(loader->options.load.log, INF_LOG_INFO,
+                "model not loaded until a request needs it, because memory_max has no room name=%s",
+                job->name);
     if (served == NULL)
         return;
     struct inf_model_memory memory = inf_model_memory(served->model);
@@ -167,7 +354,8 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
 {
     struct inf_error *err = &job->message.event.err;
     struct listener listener = {loader, job};
-    const struct inf_load_progress_sink progress = {report_progress, &listener};
+    const struct inf_load_progress_sink progress = {
+        .report = report_progress, .reserve = reserve_room, .context = &listener};
     uint64_t start_ns = inf_clock_ns();
     // On success, clear `err`: it may still hold the error of a warm-up on another device, which
     // was given up.
@@ -210,18 +398,6 @@ static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) IN
             (unsigned long long)(race->took_ns / INF_NS_PER_MS));
 }
 
-static void run_save_decision_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
-{
-    const struct inf_place_decision *decision = job->save_decision.decision;
-    inf_tune_add(loader->options.load.place.tune, decision->key, &decision->race);
-}
-
-static void run_save_shapes_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
-{
-    inf_served_shapes_keep(loader->options.load.served_shapes, job->base->content_hash,
-                           job->save_shapes.shapes);
-}
-
 // Posts one report about some nodes of an inspected model to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
@@ -253,7 +429,8 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
 {
     struct inf_error err = {0};
     struct listener listener = {loader, job};
-    const struct inf_load_progress_sink progress = {report_progress, &listener};
+    const struct inf_load_progress_sink progress = {.report = report_progress,
+                                                    .context = &listener};
     if (inf_precompile_run(job, &progress, &err) != INF_OK) {
         explain_cancellation(job, &err);
         job->message.event.err = err;
@@ -269,8 +446,9 @@ static const struct {
     [INF_LOAD_JOB_MODEL] = {.run = run_model_job, .limited = true},
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
-    [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_save_decision_job, .saves = true},
-    [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_save_shapes_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_saving_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_saving_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_PLAN] = {.run = run_saving_job},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
 };
@@ -285,7 +463,7 @@ static void forget_running(struct inf_loader *loader)
     inf_mutex_unlock(&loader->mutex);
 }
 
-// Runs a job and posts its outcome. The final message returns the job to the sender.
+// Runs a job and posts its outcome.
 static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     assert(job->kind < INF_LOAD_JOB_KINDS);
@@ -302,38 +480,10 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     if (limited)
         inf_load_limit_end(&loader->limit);
     forget_running(loader);
-    event->token = job->token;
-    event->final = true;
-    snprintf(event->name, sizeof event->name, "%s", job->name);
-    snprintf(event->pin, sizeof event->pin, "%s", job->pin);
-    snprintf(event->version, sizeof event->version, "%s", job->version);
-    job->message.job = job;
-    post_message(loader, &job->message);
+    post_outcome(loader, job);
 }
 
 // --- the loader thread ---
-
-// Saves the input shapes with which clients ran a model, if they changed since the last save.
-static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
-{
-    char text[INF_SERVED_SHAPES_TEXT];
-    if (served->shapes.changed && served->config.remember_shapes)
-        inf_served_shapes_keep(loader->options.load.served_shapes, served->content_hash,
-                               inf_served_shapes_print(&served->shapes, text));
-}
-
-// Frees a list of models that have no references left.
-static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
-{
-    while (retired != NULL) {
-        struct inf_served *next = retired->next;
-        inf_log(retired->loader->options.load.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
-                retired->name, retired->version);
-        save_shapes(retired->loader, retired);
-        inf_served_destroy(&retired);
-        retired = next;
-    }
-}
 
 // Waits until there is a model to free or a job. Takes all models that are to be freed, or if there
 // are none, one job. Returns false if the loader is stopping and there is nothing to free.

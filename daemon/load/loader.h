@@ -40,6 +40,12 @@ void inf_loader_cancel(struct inf_loader *loader, const char *name, enum inf_loa
 // Changes the time limit of later jobs: a load or compilation that takes longer is cancelled.
 void inf_loader_set_limit(struct inf_loader *loader, uint32_t limit_ms);
 
+// Answers question number `ticket` of an event with a question (struct inf_load_room). `err` is the
+// reason of INF_ROOM_REFUSED, and may be NULL otherwise. The answer to an older question is
+// ignored.
+void inf_loader_answer_room(struct inf_loader *loader, uint32_t ticket, enum inf_room_answer answer,
+                            const struct inf_error *err);
+
 // Returns an eventfd that is readable while messages for the loop are queued.
 int inf_loader_fd(const struct inf_loader *loader);
 

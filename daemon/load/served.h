@@ -11,6 +11,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/model/model.h"
 #include "backends/import/common/description.h"
+#include "backends/saved/plan_file.h"
 #include "daemon/load/model_profile.h"
 #include "daemon/load/placement.h"
 #include "daemon/load/precision.h"
@@ -81,9 +82,13 @@ struct inf_served {
     uint64_t config_stamp; // stamp of the settings file; 0: there is none
     // Hash of the model file and of the signature: two graphs of one file have different hashes.
     uint64_t content_hash;
-    uint64_t file_hash;             // hash of the model file alone
-    _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
-    _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32
+    uint64_t file_hash; // hash of the model file alone
+    // Key under which the plan of the model is kept for the next load
+    // (backends/saved/plan_cache.h); 0: it is kept already, or cannot be.
+    uint64_t plan_key;
+    struct inf_plan_facts plan_facts; // valid if plan_key is not 0
+    _Atomic uint64_t request_count;   // requests that were answered successfully (status OK)
+    _Atomic uint64_t recomputed;      // number of answers that were computed again in fp32
     struct inf_shadow_notes shadow;
     // Shortens the search for the model's counters (daemon/observe/metrics.h); only the loop uses
     // it.

@@ -544,6 +544,32 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
     return take_file(location, file, "1", err);
 }
 
+uint64_t inf_model_location_bytes(const struct inf_model_location *location)
+{
+    struct stat status;
+    uint64_t bytes = 0;
+    if (!location->has_directory)
+        return location->directory_fd >= 0 &&
+                       fstatat(location->directory_fd, location->file, &status, 0) == 0 &&
+                       S_ISREG(status.st_mode)
+                   ? (uint64_t)status.st_size
+                   : 0;
+    int fd = openat(location->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL)
+        if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(status.st_mode))
+            bytes += (uint64_t)status.st_size;
+    closedir(directory);
+    return bytes;
+}
+
 void inf_model_location_fini(struct inf_model_location *location)
 {
     if (location->directory_fd >= 0)

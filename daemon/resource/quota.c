@@ -24,6 +24,7 @@ struct inf_quota_user {
 
 struct inf_quota {
     uint64_t most[INF_QUOTA_KIND_COUNT];
+    uint64_t total[INF_QUOTA_KIND_COUNT]; // what all users hold
     struct inf_quota_user *users;
 };
 
@@ -129,13 +130,14 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
             err, INF_EXHAUSTED, kinds[kind].reason,
             "user %u: %" PRIu64 " %s and %" PRIu64 " more are too many, a user may have %" PRIu64,
             (unsigned)user->uid, user->held[kind], kinds[kind].name, amount, most);
-    user->held[kind] += amount;
+    inf_quota_charge_held(user, kind, amount);
     return INF_OK;
 }
 
 void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
 {
     user->held[kind] += amount;
+    user->quota->total[kind] += amount;
 }
 
 void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
@@ -164,11 +166,17 @@ void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uin
 {
     assert(user->held[kind] >= amount);
     user->held[kind] -= amount;
+    user->quota->total[kind] -= amount;
 }
 
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind)
 {
     return user->held[kind];
+}
+
+uint64_t inf_quota_total(const struct inf_quota *quota, enum inf_quota_kind kind)
+{
+    return quota->total[kind];
 }
 
 void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind, uint64_t most)

@@ -82,4 +82,7 @@ void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind,
 // Returns how much of a resource a user holds.
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind) INF_ON_LOOP;
 
+// Returns how much of a resource all users hold.
+uint64_t inf_quota_total(const struct inf_quota *quota, enum inf_quota_kind kind) INF_ON_LOOP;
+
 #endif

@@ -60,6 +60,9 @@ static enum inf_code apply_flag(struct inf_environment *environment, enum inf_fl
     case INF_FLAG_ID_arena_bytes_per_uid_max:
         inf_model_store_set_arena_limit(environment->store, next->arena_bytes_per_uid_max);
         return INF_OK;
+    case INF_FLAG_ID_request_memory_max:
+        inf_model_store_set_request_limit(environment->store, next->request_memory_max);
+        return INF_OK;
     case INF_FLAG_ID_load_limit_ms:
         inf_model_store_set_load_limit(environment->store, next->load_limit_ms);
         return INF_OK;

@@ -22,6 +22,17 @@ static void describe_device(struct inf_service *service, uint32_t index) INF_ON_
     };
 }
 
+void inf_service_update_memory(struct inf_service *service)
+{
+    const struct inf_service_options *options = &service->options;
+    struct inf_memory_budget *budget = options->memory_budget;
+    if (budget == NULL)
+        return;
+    budget->used[INF_MEMORY_SESSIONS] = options->counters->session_bytes;
+    budget->used[INF_MEMORY_REGIONS] = inf_quota_total(options->quota, INF_QUOTA_FILLED_BYTES);
+    budget->used[INF_MEMORY_REQUESTS] = inf_quota_total(options->quota, INF_QUOTA_REQUEST_BYTES);
+}
+
 enum inf_code inf_service_memory_info(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {

@@ -80,7 +80,10 @@ static void print_models(struct inf_service *service, struct inf_exposition *out
     inf_exposition_metric(out, INF_METRIC_UNLOADS);
     print_labelled(out, "idle", counts.unloaded_idle);
     print_labelled(out, "memory", counts.unloaded_memory);
+    print_labelled(out, "pressure", counts.unloaded_pressure);
     print_labelled(out, "admin", counts.unloaded_admin);
+    print_one(out, INF_METRIC_LOADS_DEFERRED, counts.loads_deferred);
+    print_one(out, INF_METRIC_LOADS_REFUSED, counts.loads_refused);
     inf_exposition_metric(out, INF_METRIC_RACES);
     print_labelled(out, "kept", counts.races_kept);
     print_labelled(out, "moved", counts.races_moved);
@@ -188,6 +191,18 @@ static void print_memory(const struct inf_service *service, struct inf_expositio
     print_one(out, INF_METRIC_SESSION_BYTES, counters->session_bytes);
 }
 
+static void print_budget(struct inf_service *service, struct inf_exposition *out) INF_ON_LOOP
+{
+    const struct inf_memory_budget *budget = service->options.memory_budget;
+    inf_service_update_memory(service);
+    inf_exposition_metric(out, INF_METRIC_MEMORY_LIMIT);
+    if (budget != NULL)
+        inf_exposition_sample(out, NULL, budget->limit_bytes);
+    inf_exposition_metric(out, INF_METRIC_MEMORY_USED);
+    for (enum inf_memory_use use = 0; budget != NULL && use < INF_MEMORY_USES; use++)
+        print_labelled(out, inf_memory_use_name(use), budget->used[use]);
+}
+
 static void print_machine(const struct inf_service *service, struct inf_exposition *out) INF_ON_LOOP
 {
     struct rlimit limit = {0};
@@ -221,6 +236,7 @@ static enum inf_code print_metrics(struct inf_service *service, const struct inf
     print_models(service, &out);
     print_devices(service, &out);
     print_memory(service, &out);
+    print_budget(service, &out);
     print_machine(service, &out);
     INF_TRY(inf_exposition_end(&out, err));
     *out_size = out.size;

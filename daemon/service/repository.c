@@ -119,6 +119,7 @@ void inf_service_release_load(struct inf_service *service, struct inf_load *load
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call)
 {
+    inf_service_update_memory(service);
     if (!inf_model_store_next_event(service->options.store, event))
         return false;
     if (event->final)

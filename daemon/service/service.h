@@ -32,6 +32,7 @@ struct inf_service_options {
     const struct inf_counters *counters;
     const char *version;
     struct inf_quota *quota;
+    struct inf_memory_budget *memory_budget; // that of the store; NULL: none
     // Returns how many log lines were dropped because the log buffer was full. NULL: the count is
     // reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
@@ -57,6 +58,10 @@ void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 // changed since the last reading, and logs the other changed flags, which need a restart.
 void inf_service_apply_config(struct inf_service *service,
                               const struct inf_config *next) INF_ON_LOOP;
+
+// Notes in the budget of memory what clients use: sessions, regions and requests. Call it before
+// the budget is read.
+void inf_service_update_memory(struct inf_service *service) INF_ON_LOOP;
 
 // A request as it was received from a client.
 struct inf_request {

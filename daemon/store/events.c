@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/store/evict.h"
+#include "daemon/store/room.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
@@ -204,7 +206,19 @@ static void continue_counters(struct inf_served *served, const struct inf_served
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
+    bool was_idle = entry->idle;
     entry->idle = false;
+    if (job->model.room == INF_ROOM_DEFERRED && entry->served == NULL) {
+        entry->asked = job->model.config;
+        entry->idle = true;
+        store->counts.loads_deferred++;
+        return;
+    }
+    if (job->model.room == INF_ROOM_REFUSED) {
+        store->counts.loads_refused++;
+        entry->idle = was_idle;
+        entry->refused_until_ns = inf_clock_ns() + INF_STORE_REFUSED_NS;
+    }
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
@@ -231,6 +245,10 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served->used_ns = inf_clock_ns();
     entry->served = job->model.served;
     job->model.served = NULL;
+    if (job->model.wanted)
+        entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
+    if (entry->served->plan_key != 0)
+        inf_store_submit_plan(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
     if (entry->served->placement.race_due)
@@ -278,6 +296,7 @@ static const struct {
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
+    [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
 };
@@ -300,8 +319,15 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
         struct inf_load_job *job = message->job;
         *event = message->event;
         message->event.rows = NULL; // *event owns the report about nodes from now on
+        if (job != NULL && job->kind == INF_LOAD_JOB_MODEL)
+            inf_store_release_room(store);
         bool internal = job != NULL && job_kinds[job->kind].internal;
         struct inf_model_entry *entry = find_entry(store, event, job);
+        if (event->room.ticket != 0) {
+            inf_store_answer_room(store, event);
+            inf_load_message_destroy(&message);
+            continue;
+        }
         if (entry != NULL && event->stage != NULL)
             entry->warming =
                 strcmp(event->stage, "compile") == 0 || strcmp(event->stage, "warm-up") == 0;

@@ -21,11 +21,14 @@ struct inf_model_store {
     struct inf_tune *tune;                   // used by the loader thread only
     struct inf_served_shapes *served_shapes; // used by the loader thread only
     struct inf_precision_results *precision_results; // used by the loader thread only
+    struct inf_load_journal *journal;                // used by the loader thread only
+    struct inf_plan_cache *plans;                    // used by the loader thread only
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // placement rules for future loads
     struct inf_model_table table;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
+    struct inf_memory_budget *budget; // memory of the daemon; NULL: no limit
     uint32_t pending; // number of queued or running jobs: loads, scans, inspections, compilations
     uint32_t scans;   // number of jobs in `pending` that read the repository
     struct inf_model_store_counts counts;

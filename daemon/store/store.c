@@ -27,6 +27,13 @@ static enum inf_code find_served_entry(struct inf_model_store *store, const char
 {
     enum inf_code code =
         inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry, err);
+    if (code == INF_OK)
+        (*out_entry)->awaited_until_ns = 0;
+    if (code == INF_OK && (*out_entry)->leaving)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%.64s' is being unloaded, because another one needs its "
+                               "memory",
+                               name);
     if (code != INF_PRECONDITION || !inf_store_wake(store, name, version))
         return code;
     return inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry,
@@ -74,6 +81,7 @@ static enum inf_code init_store(struct inf_model_store *store,
     store->devices = options->devices;
     store->rules = options->rules;
     store->model_bytes_max = options->model_bytes_max;
+    store->budget = options->budget;
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
     if (!is_default(options->default_device))
@@ -84,6 +92,10 @@ static enum inf_code init_store(struct inf_model_store *store,
         inf_served_shapes_open(&store->served_shapes, options->cache_directory, options->log, err));
     INF_TRY(inf_precision_results_open(&store->precision_results, options->cache_directory,
                                        options->log, err));
+    INF_TRY(inf_load_journal_open(&store->journal, options->cache_directory, options->log, err));
+    INF_TRY(inf_plan_cache_create(&store->plans, options->cache_directory, options->plan_bytes_max,
+                                  options->version != NULL ? options->version : "", options->log,
+                                  err));
     const struct inf_loader_options loader = {
         .limit_ms = options->load_limit_ms,
         .load = {.repository = options->repository,
@@ -97,10 +109,14 @@ static enum inf_code init_store(struct inf_model_store *store,
                            .version = options->version != NULL ? options->version : "",
                            .log = options->log},
                  .idle_gate = &store->idle_gate,
+                 .asks_for_room = store->budget != NULL,
                  .batch_rows_max = options->batch_rows_max,
                  .arena_budget = &store->arena_budget,
                  .served_shapes = store->served_shapes,
                  .precision_results = store->precision_results,
+                 .plans = store->plans,
+                 .journal = store->journal,
+                 .build = options->version != NULL ? options->version : "",
                  .log = options->log}};
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
     struct inf_loader_options racer = loader;
@@ -117,6 +133,7 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
     if (store == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the table of models");
     inf_arena_budget_init(&store->arena_budget, options->arena_bytes_per_uid_max);
+    atomic_store(&store->arena_budget.request_bytes_max, options->request_bytes_max);
     enum inf_code code = init_store(store, options, err);
     if (code != INF_OK) {
         inf_model_store_destroy(&store);
@@ -140,6 +157,8 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_tune_close(&self->tune);
     inf_served_shapes_close(&self->served_shapes);
     inf_precision_results_close(&self->precision_results);
+    inf_plan_cache_destroy(&self->plans);
+    inf_load_journal_close(&self->journal);
     inf_arena_budget_fini(&self->arena_budget);
     free(self);
     *store = NULL;
@@ -170,6 +189,11 @@ void inf_model_store_set_load_limit(struct inf_model_store *store, uint32_t limi
 void inf_model_store_set_arena_limit(struct inf_model_store *store, uint64_t bytes_max)
 {
     atomic_store(&store->arena_budget.bytes_max, bytes_max);
+}
+
+void inf_model_store_set_request_limit(struct inf_model_store *store, uint64_t bytes_max)
+{
+    atomic_store(&store->arena_budget.request_bytes_max, bytes_max);
 }
 
 void inf_model_store_cancel_loads(struct inf_model_store *store)

@@ -10,6 +10,7 @@
 
 #include "backends/base/idle_gate.h"
 #include "backends/registry.h"
+#include "daemon/policy/memory_budget.h"
 #include "daemon/store/table.h"
 
 struct inf_model_store;
@@ -26,9 +27,15 @@ struct inf_model_store_options {
     const char *cache_directory;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
+    // Bytes of plans that are kept in the cache directory; 0: none are.
+    uint64_t plan_bytes_max;
+    // The memory that the daemon may use; outlives the store, which keeps the uses MODELS and
+    // LOADING up to date. NULL: no limit.
+    struct inf_memory_budget *budget;
     // Maximum memory of the executables of one user's requests, see
     // inf_model_store_set_arena_limit().
     uint64_t arena_bytes_per_uid_max;
+    uint64_t request_bytes_max; // see inf_model_store_set_request_limit()
     // Maximum time of a load (inf_model_store_set_load_limit()); 0: no limit.
     uint32_t load_limit_ms;
     // Version and build of inferd; saved results of other builds are ignored. NULL: "".
@@ -72,6 +79,11 @@ void inf_model_store_set_load_limit(struct inf_model_store *store, uint32_t limi
 // Sets the bytes of executables that the requests of one user may make; 0: no bound. Applies when
 // the next one is made.
 void inf_model_store_set_arena_limit(struct inf_model_store *store, uint64_t bytes_max) INF_ON_LOOP;
+
+// Sets the bytes of intermediate results that one request may need; 0: no bound. A request that
+// needs more is refused before it runs.
+void inf_model_store_set_request_limit(struct inf_model_store *store,
+                                       uint64_t bytes_max) INF_ON_LOOP;
 
 // Cancels all loads, because the daemon ends. Their events follow when they have ended.
 void inf_model_store_cancel_loads(struct inf_model_store *store) INF_ON_LOOP;
@@ -133,8 +145,12 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
 
 // What has happened to models since the start, in numbers of events.
 struct inf_model_store_counts {
-    // Models that were unloaded: after idle_unload_ms, because of model_bytes_max, by an admin.
-    uint64_t unloaded_idle, unloaded_memory, unloaded_admin;
+    // Models that were unloaded: after idle_unload_ms, because of model_bytes_max or memory_max,
+    // because memory was short, by an admin.
+    uint64_t unloaded_idle, unloaded_memory, unloaded_pressure, unloaded_admin;
+    // Loads that were put off until a request needs the model, and that were refused, because the
+    // model does not fit into memory_max.
+    uint64_t loads_deferred, loads_refused;
     // Races that ended: the model stayed, it is placed again, or the race found no winner.
     uint64_t races_kept, races_moved, races_failed;
 };
@@ -207,9 +223,14 @@ void inf_model_store_refresh(struct inf_model_store *store, const char *name,
                              bool only_known) INF_ON_LOOP;
 
 // Unloads each model that no request has used for the time in its setting idle_unload_ms. While all
-// models together need more than model_bytes_max, unloads further models that nothing uses. Returns
-// the time at which the caller must call again; UINT64_MAX: after the next load has ended.
+// models together need more than model_bytes_max, or the daemon more than its budget, unloads
+// further models that nothing uses. Returns the time at which the caller must call again;
+// UINT64_MAX: after the next load has ended.
 uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
+
+// Unloads some models that nothing uses, because memory is short on the machine. Returns the bytes
+// of the unloaded models.
+uint64_t inf_model_store_relieve(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
 // Removes a model from the table. Requests in flight still finish. Queued and running loads of the
 // model are cancelled, and end with INF_CANCELLED at their next step. If `version` is "", all

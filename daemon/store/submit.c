@@ -61,6 +61,11 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->rules = store->rules;
     model->precision_requested = load->precision_requested;
     model->decision = load->decision;
+    // A load that neither a client nor an admin asked for unloads no other model.
+    model->may_defer = !load->wanted && load->token == 0 && entry->served == NULL;
+    model->wanted = load->wanted;
+    model->by_admin = load->token != 0;
+    model->expected_bytes = entry->idle ? entry->idle_bytes : 0;
     if (load->path != NULL)
         snprintf(model->path, sizeof model->path, "%s", load->path);
     if (load->if_changed && entry->served != NULL)
@@ -169,5 +174,14 @@ void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *s
         return;
     job->base = inf_served_ref(served);
     inf_served_shapes_print(&served->shapes, job->save_shapes.shapes);
+    inf_loader_submit(store->loader, job);
+}
+
+void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SAVE_PLAN);
+    if (job == NULL)
+        return;
+    job->base = inf_served_ref(served);
     inf_loader_submit(store->loader, job);
 }

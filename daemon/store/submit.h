@@ -14,6 +14,7 @@ struct inf_store_load {
     const char *path;
     const int *directory_fd;
     struct inf_model_config config; // the settings that admins set
+    bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
     // Race result that the new placement must use; on success the job owns it; NULL: none.
@@ -80,5 +81,9 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // Submits a job that saves the input shapes of recent requests to a model. If there is no memory,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
+
+// Submits a job that keeps the plan of a model for the next load. If there is no memory, the plan
+// is not kept.
+void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
 #endif

@@ -32,7 +32,15 @@ struct inf_model_entry {
     bool outside;                  // the model was not loaded from the repository
     bool idle;                     // the model was unloaded; the next request loads it
     struct inf_model_config asked; // valid if `idle`: settings of the unloaded model
-    bool warming;                  // the current load has reached the compilation
+    uint64_t idle_bytes;           // memory of the model when it was unloaded; 0: not known
+    // Time until which the model is kept for the request that had it loaded; 0: it came, or no
+    // request asked for the load.
+    uint64_t awaited_until_ns;
+    // The model is in use, but a load waits for its memory: it takes no new requests.
+    bool leaving;
+    // Time until which an idle model is not loaded, because it was refused for want of memory.
+    uint64_t refused_until_ns;
+    bool warming; // the current load has reached the compilation
     char pending_version[INF_VERSION_TEXT];
     char reason[256]; // why the last load of this model failed; "": it did not fail
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/base/cores.h"
+#include "daemon/system/control_group.h"
 #include "proto/core/span.h"
 
 #define LINE_CHARS 8192
@@ -90,34 +91,6 @@ static void read_memory(struct inf_host_info *facts, const char *root) INF_MAY_B
     fclose(file);
 }
 
-static void read_memory_limit(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
-{
-    char line[LINE_CHARS], path[LINE_CHARS + 64];
-    FILE *file = open_beneath(root, "/proc/self/cgroup");
-    bool found = false;
-    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
-        found = strncmp(line, "0::", 3) == 0;
-    if (file != NULL)
-        fclose(file);
-    if (!found)
-        return;
-    line[strcspn(line, "\n")] = '\0';
-    // Check the parent control groups too, because their limits also apply.
-    for (char *slash; strlen(line) > 3; *slash = '\0') {
-        uint64_t bytes = 0;
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + 3);
-        file = open_beneath(root, path);
-        if (file != NULL && fscanf(file, "%" SCNu64, &bytes) == 1 && bytes > 0 &&
-            (facts->memory_limit_bytes == 0 || bytes < facts->memory_limit_bytes))
-            facts->memory_limit_bytes = bytes;
-        if (file != NULL)
-            fclose(file);
-        slash = strrchr(line, '/');
-        if (slash == NULL)
-            return;
-    }
-}
-
 void inf_host_info_read(struct inf_host_info *facts, const char *root)
 {
     struct utsname name;
@@ -134,5 +107,7 @@ void inf_host_info_read(struct inf_host_info *facts, const char *root)
     facts->page_bytes = page > 0 ? (uint32_t)page : 0;
     read_cpu(facts, root);
     read_memory(facts, root);
-    read_memory_limit(facts, root);
+    struct inf_memory_limit limit;
+    inf_group_memory_limit_read(&limit, root);
+    facts->memory_limit_bytes = limit.bytes;
 }

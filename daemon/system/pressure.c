@@ -11,35 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/system/control_group.h"
+
 #define NS_PER_US 1000
 
 static const char *const names[INF_PRESSURE_COUNT] = {"cpu", "memory", "io"};
-
-// Reads a small file into a text. Returns false if the file does not exist.
-static bool read_text(const char *path, char *text, size_t capacity)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, text, capacity - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[size > 0 ? size : 0] = '\0';
-    return size > 0;
-}
-
-// Writes the path of the process's control group to `group`; "" if it is in none. The unified
-// hierarchy has the line "0::PATH".
-static void find_group(const char *root, char group[PATH_MAX])
-{
-    char path[PATH_MAX], text[PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    group[0] = '\0';
-    if (!read_text(path, text, sizeof text))
-        return;
-    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    const char *start = line != NULL ? strchr(line, '/') : NULL;
-    if (start != NULL)
-        snprintf(group, PATH_MAX, "%.*s", (int)strcspn(start, "\n"), start);
-}
 
 void inf_pressure_init(struct inf_pressure *pressure)
 {
@@ -52,7 +28,7 @@ void inf_pressure_open(struct inf_pressure *pressure, const char *root)
 {
     char group[PATH_MAX], path[2 * PATH_MAX];
     inf_pressure_init(pressure);
-    find_group(root, group);
+    inf_control_group_find(root, group);
     for (int i = 0; i < INF_PRESSURE_COUNT; i++) {
         struct inf_pressure_times times;
         snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/%s.pressure", root, group, names[i]);

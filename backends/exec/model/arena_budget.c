@@ -18,6 +18,7 @@ void inf_arena_budget_init(struct inf_arena_budget *budget, uint64_t bytes_max)
 {
     *budget = (struct inf_arena_budget){.entries = NULL};
     atomic_init(&budget->bytes_max, bytes_max);
+    atomic_init(&budget->request_bytes_max, 0);
     inf_mutex_init(&budget->mutex);
     inf_cond_init(&budget->changed);
 }

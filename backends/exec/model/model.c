@@ -119,8 +119,10 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     model->disabled_passes = options->disabled;
     if (options->evaluator != NULL)
         model->evaluator = *options->evaluator;
-    INF_TRY(inf_passes_run(model->graph, options, err));
-    inf_graph_trim(model->graph);
+    if (!options->already_run) {
+        INF_TRY(inf_passes_run(model->graph, options, err));
+        inf_graph_trim(model->graph);
+    }
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     review_constants(model);
@@ -202,6 +204,17 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     return INF_OK;
 }
 
+enum inf_code inf_model_lend_graph(struct inf_model *model,
+                                   void (*use)(void *context, const struct inf_graph *graph),
+                                   void *context, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
+    use(context, model->graph);
+    release_constants(model);
+    return INF_OK;
+}
+
 // Lists the device and the host devices that follow it. If the device is a host device itself,
 // lists it and the host devices after it.
 static uint32_t list_devices(const struct inf_model *model, struct inf_device *device,
@@ -259,6 +272,16 @@ static enum inf_code compile_graph(struct inf_model *model, struct inf_device *d
                                          device_count, options.cancelled, err);
 }
 
+// Returns the bytes of intermediate results that a request may need; 0: no bound, or the executable
+// is not for a request.
+static uint64_t find_run_bytes_max(const struct inf_model *model,
+                                   const struct inf_run_options *options)
+{
+    return options->user != 0 && model->classes.budget != NULL
+               ? atomic_load(&model->classes.budget->request_bytes_max)
+               : 0;
+}
+
 static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
                                    const atomic_bool *cancelled,
                                    struct inf_executable **out_executable, struct inf_error *err)
@@ -268,6 +291,7 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
     options.cancelled = cancelled;
     if (options.user != 0 && model->classes.budget != NULL)
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
+    options.run_bytes_max = find_run_bytes_max(model, &options);
     INF_TRY(specialize_graph(model, class->shapes, cancelled, &graph, err));
     return compile_graph(model, class->device, &options, &graph, out_executable, err);
 }
@@ -408,8 +432,14 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
     key.options.cancelled = NULL; // valid during this call only, while the class is kept
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
-        *out_executable = executable;
-        return INF_OK;
+        // A load compiled it without the bound, or the bound was set later.
+        enum inf_code code = inf_plan_check_bytes(inf_executable_plan(executable),
+                                                  find_run_bytes_max(model, options), err);
+        if (code == INF_OK)
+            *out_executable = executable;
+        else
+            inf_shape_classes_release(&model->classes, executable);
+        return code;
     }
     if (promise == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,

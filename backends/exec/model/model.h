@@ -16,7 +16,8 @@
 
 struct inf_model;
 
-// Takes ownership of `graph` (also on failure), runs the passes and keeps the result. A node that
+// Takes ownership of `graph` (also on failure), runs the passes unless options->already_run is set,
+// and keeps the result. A node that
 // the device of an executable cannot run goes to the first of the following `hosts` that can run
 // it. There are `host_count` hosts, at most INF_MODEL_HOSTS, the best first; the last host runs
 // every node. The caller owns the only reference.
@@ -41,6 +42,14 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model);
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Calls use(context, graph) with the model's graph, whose constants all have their bytes meanwhile.
+//
+// INF_EXHAUSTED  no memory to restore evicted constants; `use` was not called.
+enum inf_code inf_model_lend_graph(struct inf_model *model,
+                                   void (*use)(void *context, const struct inf_graph *graph),
+                                   void *context,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Returns the executable for inputs of these shapes on `device`, and compiles it if necessary. The

@@ -61,6 +61,8 @@ struct inf_pass_options {
     uint32_t disabled;
     const struct inf_evaluator *evaluator; // NULL disables folding
     FILE *dump; // file that receives the graph after each pass; NULL for none
+    // The graph has been through these passes before, and is used as it is.
+    bool already_run;
     // Checked before each pass and each node that is folded; NULL: not cancellable.
     const atomic_bool *cancelled;
 };

@@ -3,10 +3,11 @@
 #include <stdio.h>
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/cli/memory_use.h"
 #include "client/inferctl/text/table.h"
 
 static void print_status(const inferd_server_status *status, const inferd_checks *checks,
-                         enum output_format format)
+                         const struct memory_use *memory, enum output_format format)
 {
     static const char *const columns[] = {"version",           "state",
                                           "uptime_s",          "connections",
@@ -16,7 +17,8 @@ static void print_status(const inferd_server_status *status, const inferd_checks
                                           "regions",           "region_bytes",
                                           "resident_bytes",    "log_lines_dropped",
                                           "answers_checked",   "answers_drifted",
-                                          "answers_unchecked", "models_demoted"};
+                                          "answers_unchecked", "models_demoted",
+                                          "memory_used_bytes", "memory_max_bytes"};
     char text[24];
     char bytes[16];
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -38,6 +40,9 @@ static void print_status(const inferd_server_status *status, const inferd_checks
     table_whole(table, (int64_t)checks->answers_drifted, NULL);
     table_whole(table, (int64_t)checks->answers_unchecked, NULL);
     table_whole(table, (int64_t)checks->models_demoted, NULL);
+    table_whole(table, (int64_t)memory->used_bytes, table_bytes(memory->used_bytes, bytes));
+    table_whole(table, (int64_t)memory->limit_bytes,
+                memory->limit_bytes > 0 ? table_bytes(memory->limit_bytes, bytes) : "none");
     table_print(table, format, true);
 }
 
@@ -54,8 +59,10 @@ static int run_status(const struct context *context, const struct arguments *arg
     if (inferd_status(client, &status, &err) != 0 ||
         inferd_status_checks(client, &checks, &err) != 0)
         code = command_failed(&err);
-    else
-        print_status(&status, &checks, context->format);
+    if (code == EXIT_OK) {
+        const struct memory_use memory = memory_use_read(client);
+        print_status(&status, &checks, &memory, context->format);
+    }
     inferd_close(client);
     return code;
 }

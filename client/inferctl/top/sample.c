@@ -27,6 +27,8 @@ int sample_read(inferd_client *client, struct sample *sample, struct inferd_erro
     if (code == 0)
         code = inferd_requests(client, &sample->requests, &sample->request_count,
                                &sample->requests_left_out, err);
+    if (code == 0)
+        sample->memory = memory_use_read(client);
     return code;
 }
 

@@ -4,12 +4,14 @@
 #ifndef INF_CLIENT_INFERCTL_TOP_SAMPLE_H
 #define INF_CLIENT_INFERCTL_TOP_SAMPLE_H
 
+#include "client/inferctl/cli/memory_use.h"
 #include "client/inferd.h"
 
 // The state of the daemon at one time. sample_free() frees the lists.
 struct sample {
     uint64_t at_ns; // when the sample was taken, on the monotonic clock
     inferd_server_status status;
+    struct memory_use memory;
     inferd_device_row *devices;
     inferd_model_row *models;
     inferd_client_row *clients;

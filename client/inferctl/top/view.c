@@ -186,7 +186,7 @@ static void draw_summary(struct screen *screen)
     const inferd_server_status *status = &screen->now->status;
     const inferd_server_status *old = &screen->before->status;
     char uptime[24];
-    char memory[16];
+    char memory[16], used[16], limit[16];
     char text[LINE_BYTES];
     bool healthy = strcmp(status->state, "ready") == 0;
     snprintf(text, sizeof text, "inferd %s  %s  up %s  sorted by %s%s%s", status->version,
@@ -204,6 +204,11 @@ static void draw_summary(struct screen *screen)
         sample_rate(screen->before, screen->now, old->requests_ok, status->requests_ok),
         sample_rate(screen->before, screen->now, old->requests_failed, status->requests_failed),
         status->models_ready, table_bytes(status->resident_bytes, memory));
+    size_t length = strlen(text);
+    const struct memory_use *use = &screen->now->memory;
+    if (use->limit_bytes > 0)
+        snprintf(text + length, sizeof text - length, "  budget %s of %s",
+                 table_bytes(use->used_bytes, used), table_bytes(use->limit_bytes, limit));
     if (begin_line(screen, "")) {
         put_cell(screen, (int)strlen(text), text);
         end_line(screen);

@@ -17,13 +17,15 @@ static enum inf_code print_topic(struct inf_service *service,
         inf_service_print_slow(service, reader, report);
     else if (strcmp(reader->topic, "events") == 0)
         inf_service_print_events(service, reader, report);
+    else if (strcmp(reader->topic, "memory") == 0)
+        inf_service_print_budget(service, report);
     else if (strcmp(reader->topic, "timeline") == 0)
         INF_TRY(inf_service_print_timeline(service, reader, report, err));
     else if (strncmp(reader->topic, INF_REPORT_MODEL_TOPIC, strlen(INF_REPORT_MODEL_TOPIC)) == 0)
         INF_TRY(inf_service_print_model(service, reader, report, err));
     else
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "topic '%s', wanted slow, events, timeline or model NAME",
+                               "topic '%s', wanted slow, events, memory, timeline or model NAME",
                                inf_quote(reader->topic).text);
     if (report->full || report->size > reader->reply_bytes_max)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,

@@ -37,6 +37,11 @@ void inf_service_print_events(const struct inf_service *service,
                               const struct inf_report_reader *reader,
                               struct inf_report_text *report) INF_ON_LOOP;
 
+// Prints the topic "memory": the budget of memory, what it is used for, and how often models were
+// loaded and unloaded.
+void inf_service_print_budget(struct inf_service *service,
+                              struct inf_report_text *report) INF_ON_LOOP;
+
 // The beginning of the topic about a model, which the name of the model follows.
 #define INF_REPORT_MODEL_TOPIC "model "
 

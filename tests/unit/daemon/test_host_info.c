@@ -7,35 +7,9 @@
 #include <sys/stat.h>
 
 #include "daemon/system/host_info.h"
+#include "tests/unit/daemon/fake_root.h"
 
-// Directory with the files of an imitated system.
-static char root[] = "/tmp/inferd-facts-XXXXXX";
-
-static void make_file(const char *path, const char *text)
-{
-    char command[256], name[192];
-    snprintf(name, sizeof name, "%s%s", root, path);
-    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\"", name);
-    cr_assert_eq(system(command), 0);
-    FILE *file = fopen(name, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void start_test(void)
-{
-    cr_assert_not_null(mkdtemp(root));
-}
-
-static void end_test(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(host_info, .init = start_test, .fini = end_test);
+TestSuite(host_info, .init = start_fake_root, .fini = end_fake_root);
 
 Test(host_info, reads_an_x86_machine_in_a_control_group)
 {

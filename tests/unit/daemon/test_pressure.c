@@ -9,35 +9,9 @@
 #include <unistd.h>
 
 #include "daemon/system/pressure.h"
+#include "tests/unit/daemon/fake_root.h"
 
-// Directory with the files of an imitated system.
-static char root[] = "/tmp/inferd-pressure-XXXXXX";
-
-static void make_file(const char *path, const char *text)
-{
-    char command[256], name[192];
-    snprintf(name, sizeof name, "%s%s", root, path);
-    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\"", name);
-    cr_assert_eq(system(command), 0);
-    FILE *file = fopen(name, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void start_test(void)
-{
-    cr_assert_not_null(mkdtemp(root));
-}
-
-static void end_test(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(pressure, .init = start_test, .fini = end_test);
+TestSuite(pressure, .init = start_fake_root, .fini = end_fake_root);
 
 // The text has the form that the kernel's Documentation/accounting/psi.rst gives.
 #define PSI(some, full)                                                                            \

@@ -28,7 +28,11 @@ Test(quota, is_separate_for_each_user)
     cr_expect_eq(err.reason, INF_REASON_QUOTA_REQUESTS);
     cr_expect_not_null(strstr(err.text, "user 1: 2 connections"), "%s", err.text);
     cr_expect_eq(inf_quota_charge(two, INF_QUOTA_CONNECTIONS, 1, &err), INF_OK);
+    cr_expect_eq(inf_quota_total(quota, INF_QUOTA_CONNECTIONS), 3);
     inf_quota_refund(one, INF_QUOTA_CONNECTIONS, 1);
+    cr_expect_eq(inf_quota_total(quota, INF_QUOTA_CONNECTIONS), 2);
+    inf_quota_charge_held(two, INF_QUOTA_FILLED_BYTES, 5);
+    cr_expect_eq(inf_quota_total(quota, INF_QUOTA_FILLED_BYTES), 5);
     cr_expect_eq(inf_quota_charge(one, INF_QUOTA_CONNECTIONS, 1, &err), INF_OK);
     inf_quota_destroy(&quota);
 }

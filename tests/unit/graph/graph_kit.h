@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/graph/graph.h"
+#include "backends/graph/print.h"
 
 #define SCALAR ((struct inf_shape){0})
 #define ANY    ((struct inf_shape){.rank = INF_RANK_UNKNOWN})
@@ -79,6 +80,18 @@ static inline union inf_attrs *last_attrs(struct inf_graph *graph)
 static inline void add_output(struct inf_graph *graph, const char *name, uint32_t value)
 {
     cr_assert_eq(inf_graph_add_output(graph, name, value, NULL), INF_OK);
+}
+
+// Returns the text form of the graph, which the caller frees.
+static inline char *print_to_text(const struct inf_graph *graph)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    cr_assert_not_null(file);
+    inf_graph_print(graph, file);
+    fclose(file);
+    return text;
 }
 
 #endif

@@ -11,12 +11,7 @@
 // Returns the text form of the graph, which the caller frees. Destroys the graph.
 static char *print_graph(struct inf_graph *graph)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    cr_assert_not_null(file);
-    inf_graph_print(graph, file);
-    fclose(file);
+    char *text = print_to_text(graph);
     inf_graph_destroy(&graph);
     return text;
 }
