@@ -3,9 +3,9 @@
 // iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop node.
 
 #include "backends/import/onnx/loop.h"
-#include "backends/import/onnx/narrow.h"
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 // The most nodes that unrolling may create.
