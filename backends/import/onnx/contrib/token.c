@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on tokens: MurmurHash3 of integers, and NGramRepeatBlock.
+// Operators on tokens: MurmurHash3 of numbers, and NGramRepeatBlock.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -37,14 +37,20 @@ static void lower_murmur(struct inf_onnx_scope *s)
     enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[0]);
     uint32_t seed = (uint32_t)inf_onnx_attr_int(s, "seed", 0);
     bool positive = inf_onnx_attr_int(s, "positive", 1) != 0;
-    bool wide = dtype == INF_DTYPE_I64 || dtype == INF_DTYPE_U64;
-    if (inf_build_ok(&s->b) && !wide && dtype != INF_DTYPE_I32 && dtype != INF_DTYPE_U32)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "x is %s, wanted integers of 32 or 64 bits",
+    bool wide = inf_dtype_size(dtype) == 8;
+    if (inf_build_ok(&s->b) && inf_dtype_size(dtype) < 4)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x is %s, wanted elements of 32 or 64 bits",
                        inf_dtype_name(dtype));
-    uint32_t hash = inf_build_scalar(&s->b, INF_DTYPE_U32, seed), word = s->inputs[0];
+    uint32_t x = s->inputs[0];
+    if (inf_dtype_is_float(dtype)) {
+        struct inf_build_node node = inf_build_describe_list(INF_OP_BITCAST, &x, 1);
+        node.attrs.bitcast.dtype = wide ? INF_DTYPE_U64 : INF_DTYPE_U32;
+        x = inf_build_value(&s->b, &node);
+    }
+    uint32_t hash = inf_build_scalar(&s->b, INF_DTYPE_U32, seed), word = x;
     for (int i = 0; i < (wide ? 2 : 1); i++) {
         if (i == 1)
-            word = add_number(s, INF_BINARY_SHIFT_RIGHT, s->inputs[0], 32);
+            word = add_number(s, INF_BINARY_SHIFT_RIGHT, x, 32);
         word =
             add_number(s, INF_BINARY_MUL, inf_build_cast(&s->b, word, INF_DTYPE_U32), 0xcc9e2d51);
         word = add_number(s, INF_BINARY_MUL, rotate_left(s, word, 15), 0x1b873593);
