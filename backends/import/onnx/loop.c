@@ -108,8 +108,7 @@ static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
     if (!loop->has_condition)
         outputs[0] = states[1];
     inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
-    if (inf_build_ok(&s->b) &&
-        (inf_onnx_is_sequence(outputs[0]) || inf_onnx_is_narrow(outputs[0])))
+    if (inf_build_ok(&s->b) && (inf_onnx_is_sequence(outputs[0]) || inf_onnx_is_narrow(outputs[0])))
         inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence or a narrow tensor");
     if (inf_build_ok(&s->b) && inf_build_rank(&s->b, outputs[0]) != 0)
         outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);

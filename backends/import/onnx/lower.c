@@ -154,8 +154,8 @@ static int32_t unwrap_narrow(struct inf_onnx_scope *s)
         bool is_narrow = inf_onnx_is_narrow(s->inputs[i]);
         int32_t own = is_narrow ? inf_onnx_narrow_type(s->inputs[i]) : 0;
         bool mixes = use == INF_ONNX_NARROW_JOINED && own != type;
-        if ((is_narrow && (use == INF_ONNX_NARROW_REFUSED ||
-                           (use == INF_ONNX_NARROW_MOVED && i > 0))) ||
+        if ((is_narrow &&
+             (use == INF_ONNX_NARROW_REFUSED || (use == INF_ONNX_NARROW_MOVED && i > 0))) ||
             mixes)
             inf_build_fail(&s->b, INF_UNSUPPORTED, "input %u is %s, which it does not take%s", i,
                            is_narrow ? inf_onnx_type_name(own) : "of another type",

@@ -152,9 +152,9 @@ static double decode(const struct format *format, uint32_t code)
     bool is_negative = (code & sign) != 0;
     if (is_negative && size == 0 && !format->has_minus_zero)
         return NAN;
-    double number = size < format->finite                                ? decode_magnitude(format, size)
+    double number = size < format->finite ? decode_magnitude(format, size)
                     : format->infinity != 0 && size == format->infinity ? INFINITY
-                                                                         : NAN;
+                                                                        : NAN;
     return is_negative ? -number : number;
 }
 
@@ -187,10 +187,7 @@ static double find_border(const struct format *format, uint32_t code, const char
         // "nearest" those above 2^-127.
         bool is_up = strcmp(mode, "up") == 0, is_down = strcmp(mode, "down") == 0;
         tie_goes_up = is_down || (!is_up && code > 0);
-        border = is_down      ? high
-                 : is_up      ? (code == 0 ? 0 : low)
-                 : code == 0 ? low
-                              : border;
+        border = is_down ? high : is_up ? (code == 0 ? 0 : low) : code == 0 ? low : border;
     }
     if (!tie_goes_up)
         return border;
@@ -257,20 +254,19 @@ static uint32_t round_to_float(struct inf_onnx_scope *s, uint32_t x, const struc
     effective.saturate |= format->type == E2M1; // the type has no other choice
     x = inf_build_cast(&s->b, x, dtype);
     uint32_t size = inf_build_unary(&s->b, INF_UNARY_ABS, x);
-    uint32_t count =
-        inf_build_cast(&s->b, add_search(s, size, add_borders(s, format, &effective, dtype)),
-                       INF_DTYPE_U8);
-    uint32_t code =
-        inf_build_select(&s->b, add_is_negative(s, x), add_lookup(s, count, add_codes(s, format, true)),
-                         add_lookup(s, count, add_codes(s, format, false)));
+    uint32_t count = inf_build_cast(
+        &s->b, add_search(s, size, add_borders(s, format, &effective, dtype)), INF_DTYPE_U8);
+    uint32_t code = inf_build_select(&s->b, add_is_negative(s, x),
+                                     add_lookup(s, count, add_codes(s, format, true)),
+                                     add_lookup(s, count, add_codes(s, format, false)));
     uint32_t is_nan = inf_build_compare(&s->b, INF_COMPARE_NOT_EQUAL, x, x);
     // ONNX makes NaN of infinity, even if numbers saturate.
     if (format->type == E8M0)
-        is_nan = inf_build_binary(
-            &s->b, INF_BINARY_LOGICAL_OR, is_nan,
-            inf_build_compare(&s->b, INF_COMPARE_EQUAL, size,
-                              inf_build_scalar(&s->b, dtype, INFINITY)));
-    code = inf_build_select(&s->b, is_nan, inf_build_scalar(&s->b, INF_DTYPE_U8, format->nan), code);
+        is_nan = inf_build_binary(&s->b, INF_BINARY_LOGICAL_OR, is_nan,
+                                  inf_build_compare(&s->b, INF_COMPARE_EQUAL, size,
+                                                    inf_build_scalar(&s->b, dtype, INFINITY)));
+    code =
+        inf_build_select(&s->b, is_nan, inf_build_scalar(&s->b, INF_DTYPE_U8, format->nan), code);
     return inf_onnx_narrow_wrap(s, code, format->type);
 }
 

@@ -135,9 +135,8 @@ static uint8_t find_code(const struct format *format, double x, bool saturate)
     if (isnan(x))
         return format->nan;
     if (size >= largest + step / 2 && !is_tie && !saturate && format->bits == 8)
-        return format->overflow == format->nan && !format->has_minus_zero
-                   ? format->nan
-                   : format->overflow | sign;
+        return format->overflow == format->nan && !format->has_minus_zero ? format->nan
+                                                                          : format->overflow | sign;
     size = fmin(size, largest);
     for (uint8_t code = 1; code <= format->largest; code++) {
         double distance = fabs((double)format->numbers[code] - size);
@@ -153,9 +152,8 @@ static uint8_t find_code(const struct format *format, double x, bool saturate)
 static int add_probes(const struct format *format, uint8_t code, bool wide, double *x)
 {
     double low = (double)format->numbers[code];
-    double next = code < format->largest
-                      ? (double)format->numbers[code + 1]
-                      : 2 * low - (double)format->numbers[format->largest - 1];
+    double next = code < format->largest ? (double)format->numbers[code + 1]
+                                         : 2 * low - (double)format->numbers[format->largest - 1];
     double middle = (low + next) / 2;
     int count = 0;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -183,9 +181,8 @@ static void expect_codes(const struct format *format, const double *x, bool satu
 
 Test(onnx_narrow, floats_round_to_the_nearest_code_and_ties_to_even)
 {
-    static const double special[] = {0.0,      -0.0,    INFINITY, -INFINITY, (double)NAN,
-                                     1e6,      -1e6,    1e-30,    -1e-30,    3e38,
-                                     -1.17e-38, 480.001, 61440.01};
+    static const double special[] = {0.0,   -0.0,   INFINITY, -INFINITY, (double)NAN, 1e6,     -1e6,
+                                     1e-30, -1e-30, 3e38,     -1.17e-38, 480.001,     61440.01};
     for (size_t f = 0; f < INF_ARRAY_LENGTH(formats); f++)
         for (int way = 0; way < 4; way++) {
             const struct format *format = &formats[f];
@@ -229,8 +226,8 @@ Test(onnx_narrow, exponents_round_as_the_mode_says)
         for (int first = -128; first < 128; first += 8) {
             float x[PIECE + 16] = {0};
             for (int i = 0; i < PIECE; i++) {
-                static const float parts[] = {1, 1.25f, 1.5f, 1.75f, 0x1.7ffffep0f, 0x1.800002p0f,
-                                              -1.5f, 0x1.fffffep0f};
+                static const float parts[] = {
+                    1, 1.25f, 1.5f, 1.75f, 0x1.7ffffep0f, 0x1.800002p0f, -1.5f, 0x1.fffffep0f};
                 x[i] = ldexpf(parts[i % 8], first + i / 8);
             }
             x[0] = first == 0 ? 0 : first == 8 ? INFINITY : first == 16 ? NAN : x[0];
@@ -238,7 +235,8 @@ Test(onnx_narrow, exponents_round_as_the_mode_says)
             for (int i = 0; i < PIECE; i++)
                 cr_assert_eq(((const uint8_t *)buffers[0])[i], round_exponent(x[i], mode, saturate),
                              "%s: %a is %#x, wanted %#x", mode, x[i],
-                             ((const uint8_t *)buffers[0])[i], round_exponent(x[i], mode, saturate));
+                             ((const uint8_t *)buffers[0])[i],
+                             round_exponent(x[i], mode, saturate));
         }
     }
 }

@@ -73,7 +73,8 @@ static void lower_random(struct inf_onnx_scope *s)
     y = inf_build_binary_number(&s->b, INF_BINARY_MUL, y, is_normal ? second : second - first);
     y = inf_build_binary_number(&s->b, INF_BINARY_ADD, y, first);
     if (!inf_dtype_is_float(dtype))
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "dtype is %s, wanted a float", inf_dtype_name(dtype));
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "dtype is %s, wanted a float",
+                       inf_dtype_name(dtype));
     s->outputs[0] = inf_build_cast(&s->b, y, dtype);
 }
 
@@ -85,8 +86,7 @@ static void lower_bernoulli(struct inf_onnx_scope *s)
     enum inf_dtype work =
         inf_build_dtype(&s->b, x) == INF_DTYPE_F64 ? INF_DTYPE_F64 : INF_DTYPE_F32;
     uint32_t drawn = add_random(s, inf_build_shape(&s->b, x), INF_RANDOM_UNIFORM);
-    uint32_t is_set = inf_build_compare(&s->b, INF_COMPARE_LESS,
-                                        inf_build_cast(&s->b, drawn, work),
+    uint32_t is_set = inf_build_compare(&s->b, INF_COMPARE_LESS, inf_build_cast(&s->b, drawn, work),
                                         inf_build_cast(&s->b, x, work));
     s->outputs[0] = inf_build_cast(&s->b, is_set, dtype);
 }

@@ -56,10 +56,10 @@ static void lower_causal_conv(struct inf_onnx_scope *s)
                        : inf_build_pad(&s->b, x, (int64_t[]){0, 0, 0, 0, taps - 1, 0}, 3,
                                        INF_PAD_CONSTANT, INF_VALUE_NONE);
     // [batch, channels, length] becomes [batch, 1, length, channels].
-    uint32_t image = inf_build_transpose(&s->b, inf_build_cast(&s->b, all, work),
-                                         (int64_t[]){0, 2, 1}, 3);
-    uint32_t filter = inf_build_transpose(&s->b, inf_build_cast(&s->b, w, work),
-                                          (int64_t[]){1, 2, 0}, 3);
+    uint32_t image =
+        inf_build_transpose(&s->b, inf_build_cast(&s->b, all, work), (int64_t[]){0, 2, 1}, 3);
+    uint32_t filter =
+        inf_build_transpose(&s->b, inf_build_cast(&s->b, w, work), (int64_t[]){1, 2, 0}, 3);
     const uint32_t inputs[] = {inf_build_expand_dims(&s->b, image, (int64_t[]){1}, 1),
                                inf_build_expand_dims(&s->b, filter, (int64_t[]){3}, 1)};
     struct inf_build_node node = inf_build_describe_list(INF_OP_DEPTHWISE_CONV2D, inputs, 2);
@@ -103,8 +103,8 @@ static uint32_t add_step(struct inf_onnx_scope *s, struct linear *linear, int64_
     if (linear->is_gated) {
         int64_t rows = inf_build_known_dim(&s->b, linear->decay, 2) / linear->heads;
         uint32_t decay = take_step(s, linear, linear->decay, step, rows, 1);
-        linear->state = inf_build_mul(&s->b, linear->state,
-                                      inf_build_unary(&s->b, INF_UNARY_EXP, decay));
+        linear->state =
+            inf_build_mul(&s->b, linear->state, inf_build_unary(&s->b, INF_UNARY_EXP, decay));
     }
     if (linear->is_delta) {
         uint32_t row = inf_build_transpose(&s->b, key, (int64_t[]){0, 1, 3, 2}, 4);
@@ -202,12 +202,11 @@ static void lower_linear_attention(struct inf_onnx_scope *s)
         results[i] = add_step(s, &linear, i);
     if (!inf_build_ok(&s->b))
         return;
-    s->outputs[0] = inf_build_cast(
-        &s->b, inf_build_concat(&s->b, results, (uint32_t)steps, 1), dtype);
+    s->outputs[0] =
+        inf_build_cast(&s->b, inf_build_concat(&s->b, results, (uint32_t)steps, 1), dtype);
     if (s->output_count > 1)
-        s->outputs[1] =
-            inf_build_cast(&s->b, linear.state,
-                           past != INF_VALUE_NONE ? inf_build_dtype(&s->b, past) : dtype);
+        s->outputs[1] = inf_build_cast(
+            &s->b, linear.state, past != INF_VALUE_NONE ? inf_build_dtype(&s->b, past) : dtype);
 }
 
 // --- FlexAttention ---
@@ -252,7 +251,8 @@ static void lower_flex_attention(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     int64_t heads = inf_build_known_dim(&s->b, parts[0], 1);
-    uint32_t scores = inf_onnx_multiply_keys(s, parts[0], inf_onnx_repeat_heads(s, parts[1], heads));
+    uint32_t scores =
+        inf_onnx_multiply_keys(s, parts[0], inf_onnx_repeat_heads(s, parts[1], heads));
     scores = inf_onnx_scale(s, scores, parts[0], scale);
     scores = inf_build_cast(&s->b, apply_graph(s, "score_mod", scores, dtype), work);
     enum inf_dtype exact = precision == 11 ? INF_DTYPE_F64 : work;

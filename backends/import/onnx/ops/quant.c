@@ -155,7 +155,7 @@ static void lower_quantize(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "x or the scale is of a narrow type");
     int32_t narrow = inf_build_ok(&s->b) ? read_narrow_target(s) : 0;
     if (narrow != 0) {
-        (void)inf_onnx_find_attr(s, "axis"); // has no effect if the scale is one number
+        (void)inf_onnx_find_attr(s, "axis");      // has no effect if the scale is one number
         (void)inf_onnx_find_attr(s, "precision"); // FP32 is the only one that is built
         quantize_to_narrow(s, narrow);
         return;
