@@ -145,7 +145,7 @@ static double decode_magnitude(const struct format *format, uint32_t code)
     return ldexp(fraction + (1u << format->mantissa), exponent - format->bias - format->mantissa);
 }
 
-static double decode(const struct format *format, uint32_t code)
+static double decode_code(const struct format *format, uint32_t code)
 {
     uint32_t sign = format->type == E8M0 ? 0 : 1u << (format->bits - 1);
     uint32_t size = code & ((1u << format->bits) - 1) & ~sign;
@@ -167,7 +167,7 @@ uint32_t inf_onnx_narrow_widen(struct inf_onnx_scope *s, uint32_t handle, enum i
         return inf_build_cast(&s->b, value, dtype);
     uint32_t table = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(CODES), (void *)&data);
     for (uint32_t i = 0; data != NULL && i < CODES; i++)
-        data[i] = (float)decode(format, i);
+        data[i] = (float)decode_code(format, i);
     return inf_build_cast(&s->b, add_lookup(s, value, table), dtype);
 }
 

@@ -41,8 +41,8 @@ static uint32_t add_random(struct inf_onnx_scope *s, uint32_t shape, enum inf_ra
     return inf_build_value(&s->b, &node);
 }
 
-// Returns the element type in attribute `dtype`; that of x, or FP32 if x is absent, if the attribute
-// is absent.
+// Returns the element type in attribute `dtype`. If the attribute is absent, returns that of x, or
+// FP32 if x is absent.
 static enum inf_dtype read_type(struct inf_onnx_scope *s, uint32_t x)
 {
     int32_t type = inf_onnx_attr_int(s, "dtype", 0);

@@ -3,6 +3,7 @@
 // iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop node.
 
 #include "backends/import/onnx/loop.h"
+
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/narrow.h"
