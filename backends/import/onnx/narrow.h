@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of ONNX's narrow types: floats of 4 and 8 bits and integers of 2 and 4 bits. The graph
-// has no such element types. It stores one element in a byte: an integer as INT8 or UINT8, a float
-// as UINT8 that holds its bits. A name of the model that stands for such a tensor has a handle instead
+// Tensors of ONNX's narrow types: floats of 4 and 8 bits, integers of 2 and 4 bits. The graph has
+// no such element types. It stores one element in a byte: an integer as INT8 or UINT8, a float as
+// UINT8 that holds its bits. A name of the model that stands for such a tensor has a handle instead
 // of a value, so that only the operators that are made for narrow types take it.
 //
 // A handle is a number larger than any value: it contains the TensorProto.DataType and the value.
