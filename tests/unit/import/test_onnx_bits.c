@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of random numbers: range, mean, and that a seed repeats them; and of what BitCast,
-// LinearAttention and CausalConvWithState refuse. The tool run_onnx compares the results of those.
+// LinearAttention and GridSample of volumes refuse. The tool run_onnx compares the results of those.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -137,6 +137,55 @@ Test(onnx_bits, uniform_numbers_have_the_shape_of_the_attribute)
     memcpy(before, buffers[0], sizeof before);
     cr_assert_eq(run_model(&INF_SHAPE(2, 3), (const void *[]){x}), INF_OK, "%s", err.text);
     cr_assert_eq(memcmp(before, buffers[0], sizeof before), 0);
+}
+
+// --- volumes ---
+
+static struct inf_pb_writer open_volume(const char *border, const char *mode)
+{
+    struct inf_pb_writer writer = {0};
+    inf_onnx_put_head(&writer, 22);
+    inf_pb_open(&writer, 7);
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){1, 1, 1, 1, 2}, 5);
+    inf_onnx_put_port(&writer, 11, "g", FLOAT, (int64_t[]){1, 1, 1, 3, 3}, 5);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){1, 1, 1, 1, 3}, 5);
+    inf_onnx_open_node(&writer, "GridSample", "x", "g", "y");
+    for (int i = 0; i < 2; i++) {
+        inf_pb_open(&writer, 5);
+        inf_pb_put_text(&writer, 1, i == 0 ? "padding_mode" : "mode");
+        inf_pb_put_text(&writer, 4, i == 0 ? border : mode);
+        inf_pb_put_int(&writer, 20, 3);
+        inf_pb_close(&writer);
+    }
+    close_model(&writer);
+    return writer;
+}
+
+// The positions are far beyond the right edge, NaN, and the middle between both elements.
+Test(onnx_bits, volumes_have_zeros_or_their_border_outside)
+{
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, 1, 1, 2), INF_SHAPE(1, 1, 1, 3, 3)};
+    static const float x[2 + 16] = {10, 20};
+    static const float grid[9 + 16] = {5, 0, 0, NAN, 0, 0, 0, 0, 0};
+    struct inf_pb_writer writer = open_volume("zeros", "nearest");
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, (const void *[]){x, grid}), INF_OK, "%s", err.text);
+    // Half of the distance between 0 and 1 rounds to the even element.
+    expect_output(0, &INF_SHAPE(1, 1, 1, 1, 3), (float[]){0, 0, 10});
+    writer = open_volume("border", "linear");
+    load_model(&writer);
+    cr_assert_eq(run_model(shapes, (const void *[]){x, grid}), INF_OK, "%s", err.text);
+    cr_assert_eq(buffers[0][0], 20);
+    cr_assert_eq(buffers[0][2], 15);
+}
+
+Test(onnx_bits, volumes_refuse_cubic_and_reflection)
+{
+    struct inf_graph *graph = NULL;
+    struct inf_pb_writer writer = open_volume("reflection", "linear");
+    cr_assert_eq(import_model(&writer, &graph), INF_UNSUPPORTED);
+    writer = open_volume("zeros", "cubic");
+    cr_assert_eq(import_model(&writer, &graph), INF_UNSUPPORTED);
 }
 
 // --- refusals ---

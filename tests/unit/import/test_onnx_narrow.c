@@ -15,6 +15,7 @@ enum {
     INT8 = 3,
     INT64 = 7,
     DOUBLE = 11,
+    E4M3FN = 17,
     UINT4 = 21,
     INT4 = 22,
     E8M0 = 24,
@@ -310,6 +311,42 @@ Test(onnx_narrow, cast_refuses_unknown_round_modes)
     cr_assert_not_null(strstr(err.text, "round_mode is 'sideways'"), "%s", err.text);
 }
 
+// Imports y = DequantizeLinear(x, 0.5, zero) of x and zero of these types.
+static enum inf_code import_dequantize(int32_t type, int32_t zero, struct inf_graph **graph)
+{
+    struct inf_pb_writer writer = {0};
+    inf_onnx_put_head(&writer, 25);
+    inf_pb_open(&writer, 7);
+    inf_onnx_put_port(&writer, 11, "x", type, (int64_t[]){2}, 1);
+    inf_onnx_put_port(&writer, 11, "z", zero, NULL, 0);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){2}, 1);
+    inf_onnx_put_floats(&writer, "s", NULL, 0, (float[]){0.5f});
+    inf_pb_open(&writer, 1);
+    for (int i = 0; i < 3; i++)
+        inf_pb_put_text(&writer, 1, (const char *[]){"x", "s", "z"}[i]);
+    inf_pb_put_text(&writer, 2, "y");
+    inf_pb_put_text(&writer, 4, "DequantizeLinear");
+    inf_pb_close(&writer);
+    inf_pb_close(&writer);
+    return import_model(&writer, graph);
+}
+
+Test(onnx_narrow, dequantising_subtracts_the_zero_point_of_the_same_type)
+{
+    static const struct inf_shape shapes[] = {INF_SHAPE(2), {.rank = 0}};
+    const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
+    struct inf_graph *graph = NULL;
+    cr_assert_eq(import_dequantize(INT4, INT8, &graph), INF_INVALID);
+    cr_assert_eq(import_dequantize(INT8, INT4, &graph), INF_INVALID);
+    cr_assert_eq(import_dequantize(E4M3FN, E8M0, &graph), INF_INVALID);
+    cr_assert_eq(import_dequantize(E4M3FN, E4M3FN, &graph), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_create(&model, &graph, &device, 1, &passes, &err), INF_OK, "%s",
+                 err.text);
+    static const uint8_t x[2 + 64] = {0x38, 0xc0}, zero[1 + 64] = {0x40}; // 1, -2; 2
+    cr_assert_eq(run_model(shapes, (const void *[]){x, zero}), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(2), (float[]){-0.5f, -2});
+}
+
 // A branch that a run chooses takes a narrow initialiser of the graph around it.
 Test(onnx_narrow, branches_take_narrow_tensors_from_outside)
 {
@@ -317,7 +354,7 @@ Test(onnx_narrow, branches_take_narrow_tensors_from_outside)
     inf_onnx_put_head(&writer, 25);
     inf_pb_open(&writer, 7);
     inf_onnx_put_port(&writer, 11, "go", 9, NULL, 0);
-    inf_onnx_put_port(&writer, 11, "n", INT4, (int64_t[]){2}, 1);
+    inf_onnx_put_port(&writer, 11, "n", E4M3FN, (int64_t[]){2}, 1);
     inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){2}, 1);
     inf_onnx_open_node(&writer, "If", "go", NULL, "y");
     for (int branch = 0; branch < 2; branch++) {
@@ -340,11 +377,11 @@ Test(onnx_narrow, branches_take_narrow_tensors_from_outside)
     inf_pb_close(&writer);
     load_model(&writer);
     const struct inf_shape shapes[] = {{.rank = 0}, INF_SHAPE(2)};
-    static const int8_t numbers[2 + 64] = {-8, 7};
+    static const uint8_t numbers[2 + 64] = {0x38, 0xc0}; // 1 and -2
     for (uint8_t go = 0; go < 2; go++) {
         const uint8_t condition[64] = {go};
         cr_assert_eq(run_model(shapes, (const void *[]){condition, numbers}), INF_OK, "%s",
                      err.text);
-        expect_output(0, &INF_SHAPE(2), go ? (float[]){-8, 7} : (float[]){8, -7});
+        expect_output(0, &INF_SHAPE(2), go ? (float[]){1, -2} : (float[]){-1, 2});
     }
 }
