@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of random numbers: range, mean, and that a seed repeats them; and of what BitCast,
-// LinearAttention and GridSample of volumes refuse. The tool run_onnx compares the results of those.
+// Tests of random numbers: range, mean, and that a seed repeats them; of the borders of volumes;
+// and of what BitCast, LinearAttention and GridSample of volumes refuse. The tool run_onnx compares
+// the results of those operators.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
