@@ -80,7 +80,8 @@ typedef enum inferd_dtype {
     INFERD_FP16,
     INFERD_BF16,
     INFERD_FP32,
-    INFERD_FP64
+    INFERD_FP64,
+    INFERD_BYTES // strings: see "tensors of strings" below
 } inferd_dtype;
 
 #define INFERD_RANK_MAX 8
@@ -117,6 +118,30 @@ INFERD_API const char *inferd_dtype_name(inferd_dtype dtype);
 INFERD_API size_t inferd_dtype_size(inferd_dtype dtype);
 // Returns the dtype with this name, or 0 if there is none. `name` may be NULL.
 INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
+
+// --- tensors of strings ---
+
+// The data of a tensor of INFERD_BYTES are its strings, one after another: for each a length in 4
+// bytes (little-endian), and then that many bytes, any of which may be 0. `size` of the tensor is
+// their sum. The functions below write and read this form.
+
+// One string. It is not terminated.
+typedef struct inferd_string {
+    const void *data; // may be NULL if `size` is 0
+    size_t size;
+} inferd_string;
+
+// Writes `count` strings to `buffer` of `size` bytes. Returns the bytes that they take, and writes
+// nothing if these are more than `size`: with a size of 0, it only measures. `buffer` may then be
+// NULL. Returns SIZE_MAX if a string is 4 GiB or longer.
+INFERD_API size_t inferd_strings_write(const inferd_string *strings, size_t count, void *buffer,
+                                       size_t size);
+
+// Reads the string at byte *offset of a tensor of INFERD_BYTES, which begins at 0, and moves
+// *offset behind it. *string points into the tensor. Returns 1; or 0 if there is no further string,
+// or the tensor's data end within it.
+INFERD_API int inferd_string_next(const inferd_tensor *tensor, size_t *offset,
+                                  inferd_string *string);
 
 // --- connecting, and settings of a connection ---
 

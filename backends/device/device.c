@@ -74,6 +74,14 @@ const struct inf_device_info *inf_device_info(const struct inf_device *device)
     return &device->info;
 }
 
+static bool has_strings(const struct inf_graph *graph, const uint32_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i] != INF_VALUE_NONE && graph->values[values[i]].dtype == INF_DTYPE_BYTES)
+            return true;
+    return false;
+}
+
 enum inf_code inf_device_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err)
 {
@@ -81,6 +89,12 @@ enum inf_code inf_device_supports(struct inf_device *device, const struct inf_gr
         return inf_fail(err, INF_INVALID,
                         "device '%s': node %" PRIu32 " is outside the graph's %" PRIu32 " nodes",
                         device->info.name, node, graph->node_count);
+    const struct inf_node *used = &graph->nodes[node];
+    if (!device->info.strings && (has_strings(graph, used->inputs, used->input_count) ||
+                                  has_strings(graph, used->outputs, used->output_count)))
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "node '%s' (%s): device '%s' has no strings", used->name,
+                               inf_op_info(used->op)->name, device->info.name);
     return device->backend->supports(device, graph, node, err);
 }
 

@@ -52,6 +52,7 @@ struct inf_device_info {
     uint32_t handoff_elements;
     uint32_t precisions; // INF_PRECISION_BIT() of each precision in addition to fp32
     bool fewer_threads;  // true: a program may be compiled for fewer threads than `threads`
+    bool strings;        // true: the device computes nodes with operands of BYTES
 };
 
 // Options for opening a device.
@@ -219,6 +220,7 @@ struct inf_run {
     // checks this. NULL if the caller does not need it.
     atomic_bool *overflowed;
     struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
+    struct inf_string_pool *strings; // strings that the run makes; NULL: it must make none
 };
 
 // The number of a submission on a device, such as a run. Devices finish submissions in this order.

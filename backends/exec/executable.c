@@ -105,8 +105,13 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
 {
     inf_role_check_may_block();
     assert(execution->outputs != NULL);
-    enum inf_code code = executable->ops->run(executable, execution, err);
+    struct inf_string_pool own = {0};
+    struct inf_execution whole = *execution;
+    if (whole.strings == NULL)
+        whole.strings = &own;
+    enum inf_code code = executable->ops->run(executable, &whole, err);
     inf_run_step_clear(execution->step);
+    inf_string_pool_fini(&own);
     return code;
 }
 

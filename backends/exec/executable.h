@@ -87,6 +87,10 @@ struct inf_execution {
     // Receives the name of each node before it is computed, and is cleared when the run ends; may
     // be NULL.
     struct inf_run_step *step;
+    // The strings of the run: those to which handles in BYTES inputs refer, and those that the run
+    // makes. Handles in BYTES outputs refer to it or to the constants of the graph. NULL: inputs
+    // have no strings but empty ones, and outputs are not read.
+    struct inf_string_pool *strings;
 };
 
 // Runs on the calling thread and returns when all outputs of known size are written. Allocates

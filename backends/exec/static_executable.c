@@ -281,7 +281,8 @@ static enum inf_code run_segments(struct inf_executable *base,
                           .cancelled = execution->cancelled,
                           .profile = execution->profile,
                           .overflowed = execution->overflowed,
-                          .step = execution->step};
+                          .step = execution->step,
+                          .strings = execution->strings};
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_ticket ticket;
         // Record the first node of the segment as the node that runs. A device that submits a whole

@@ -98,7 +98,7 @@ enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_gra
                               struct inf_error *err)
 {
     struct inf_graph *copy;
-    INF_TRY(inf_graph_create(&copy, err));
+    INF_TRY(inf_graph_create_inside(&copy, graph, err));
     if (!inherit_texts(copy, graph) || !clone_values(copy, graph) || !clone_nodes(copy, graph) ||
         !clone_ports(copy, graph)) {
         inf_graph_destroy(&copy);

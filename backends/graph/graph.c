@@ -3,6 +3,7 @@
 // is read. Names and lists live in the arena of the graph.
 #include "backends/graph/graph.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,17 +38,34 @@ static enum inf_code no_memory(struct inf_error *err, const char *name)
                            "'%s': no memory for the graph, or it is larger than allowed", name);
 }
 
-enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *err)
+// Creates a graph that takes over the reference to `strings`; NULL stands for "no memory".
+static enum inf_code create_graph(struct inf_graph **out_graph, struct inf_shared_strings *strings,
+                                  struct inf_error *err)
 {
     struct inf_graph *graph = calloc(1, sizeof *graph);
     if (graph != NULL)
         graph->texts = inf_texts_create(NULL);
-    if (graph == NULL || graph->texts == NULL) {
+    if (graph == NULL || graph->texts == NULL || strings == NULL) {
+        if (graph != NULL)
+            inf_texts_unref(&graph->texts);
+        inf_shared_strings_unref(&strings);
         free(graph);
         return no_memory(err, "graph");
     }
+    graph->strings = strings;
     *out_graph = graph;
     return INF_OK;
+}
+
+enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *err)
+{
+    return create_graph(out_graph, inf_shared_strings_create(), err);
+}
+
+enum inf_code inf_graph_create_inside(struct inf_graph **out_graph, const struct inf_graph *outer,
+                                      struct inf_error *err)
+{
+    return create_graph(out_graph, inf_shared_strings_ref(outer->strings), err);
 }
 
 void inf_graph_destroy(struct inf_graph **graph)
@@ -61,6 +79,7 @@ void inf_graph_destroy(struct inf_graph **graph)
     for (uint32_t i = 0; i < gone->subgraph_count; i++)
         inf_graph_destroy(&gone->subgraphs[i]);
     inf_texts_unref(&gone->texts);
+    inf_shared_strings_unref(&gone->strings);
     inf_arena_fini(&gone->arena);
     free(gone->subgraphs);
     free(gone->values);
@@ -249,6 +268,18 @@ enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, ui
     return add_port(graph, &list, name, value, err);
 }
 
+// Lets `inner`, which has no strings of its own, and its subgraphs use the strings of `outer`.
+static void share_strings(struct inf_graph *inner, const struct inf_graph *outer)
+{
+    if (inner->strings == outer->strings)
+        return;
+    assert(inf_shared_strings_pool(inner->strings)->size_bytes == 0);
+    inf_shared_strings_unref(&inner->strings);
+    inner->strings = inf_shared_strings_ref(outer->strings);
+    for (uint32_t i = 0; i < inner->subgraph_count; i++)
+        share_strings(inner->subgraphs[i], outer);
+}
+
 enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
                                      uint32_t *out_index, struct inf_error *err)
 {
@@ -257,6 +288,7 @@ enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph *
         inf_graph_destroy(subgraph);
         return no_memory(err, "subgraph");
     }
+    share_strings(*subgraph, graph);
     graph->subgraphs[graph->subgraph_count] = *subgraph;
     *subgraph = NULL;
     *out_index = graph->subgraph_count++;

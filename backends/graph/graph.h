@@ -11,6 +11,7 @@
 
 #include "backends/base/arena.h"
 #include "backends/base/blob.h"
+#include "backends/base/string_pool.h"
 #include "backends/graph/op.h"
 #include "backends/graph/texts.h"
 #include "proto/core/status.h"
@@ -56,6 +57,12 @@ struct inf_graph {
     // reference-counted names of values and nodes; shared with the graphs from which this graph was
     // cloned
     struct inf_texts *texts;
+    // The strings of constants; a counted reference, never NULL. A graph shares them with its
+    // subgraphs and with the graphs that were cloned from it.
+    struct inf_shared_strings *strings;
+    // The strings of a run, in the copy of a graph with which the interpreter runs it; borrowed.
+    // NULL in all other graphs, so that a node that makes strings is not folded.
+    struct inf_string_pool *run_strings;
     struct inf_arena arena; // memory for the index lists of the nodes
     struct inf_value *values;
     uint32_t value_count, value_capacity;
@@ -74,6 +81,11 @@ struct inf_graph {
 
 // Creates an empty graph. The caller destroys *out_graph.
 enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *err) INF_NODISCARD;
+
+// Creates an empty graph that shares the strings of constants with `outer`: a future subgraph of
+// it, or a graph that contains its nodes. The caller destroys *out_graph.
+enum inf_code inf_graph_create_inside(struct inf_graph **out_graph, const struct inf_graph *outer,
+                                      struct inf_error *err) INF_NODISCARD;
 
 // Frees the graph and drops its references to constant data. Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
@@ -124,7 +136,8 @@ enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, ui
                                    struct inf_error *err) INF_NODISCARD;
 
 // Adds *subgraph to the graph's list of subgraphs and stores its index in *out_index. The graph
-// takes ownership of *subgraph, also on failure.
+// takes ownership of *subgraph, also on failure. If the subgraph has constants of strings, it must
+// have been created by inf_graph_create_inside().
 //
 // INF_EXHAUSTED  no memory, or more than INF_LIMIT_SUBGRAPHS.
 enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,

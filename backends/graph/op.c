@@ -144,12 +144,24 @@ static const char *const direction_names[] = {
 #include "backends/graph/kinds.def"
 };
 #undef INF_KINDS_DIRECTION
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_SPLIT
+static const char *const split_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_SPLIT
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_TOKENS
+static const char *const tokens_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_TOKENS
 
 // The attribute `dtype` of operators takes one of these names; the order is the one of enum
 // inf_dtype. test_graph compares the list with inf_dtype_name().
 static const char *const dtype_names[] = {
-    "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
-    "INT16", "INT32", "INT64", "FP16",   "BF16",   "FP32",   "FP64",
+    "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",  "INT16",
+    "INT32", "INT64", "FP16",  "BF16",   "FP32",   "FP64",   "BYTES",
 };
 
 // --- attributes: one array per operator, terminated by an empty row ---

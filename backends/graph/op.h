@@ -174,6 +174,22 @@ enum inf_direction {
 };
 #undef INF_KINDS_DIRECTION
 
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_SPLIT
+enum inf_split_kind {
+#include "backends/graph/kinds.def"
+    INF_SPLIT_COUNT
+};
+#undef INF_KINDS_SPLIT
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_TOKENS
+enum inf_tokens_kind {
+#include "backends/graph/kinds.def"
+    INF_TOKENS_COUNT
+};
+#undef INF_KINDS_TOKENS
+
 // --- enum inf_op { INF_OP_UNARY, ... INF_OP_COUNT }: one constant for each operator ---
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc) INF_OP_##NAME,
 #define INF_ATTR_INT(op, field, initial, min, max, doc)
@@ -268,6 +284,11 @@ enum inf_types {
     // the type of input 0
     INF_TYPES_NMS,
     INF_TYPES_UNIQUE, // all inputs have one type, as has output 0; the other outputs are i32
+    INF_TYPES_NGRAMS, // as INF_TYPES_STRINGS, but input 1 is i32 or i64
+    // inputs 0 and 2 are i32 or i64; inputs 1 and 3 have one type; outputs 0 and 1 have the types
+    // of inputs 0 and 1; output 2 is i32
+    INF_TYPES_SPARSE_FILL,
+    INF_TYPES_STRINGS, // all inputs are BYTES; the operator says which types the outputs have
 };
 
 enum inf_attr_type {

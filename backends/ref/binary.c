@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backends/ref/kernels.h"
+#include "backends/ref/text.h"
 
 // Returns a - floor(a / b) * b without the rounding errors of that formula.
 static double floor_mod(double a, double b)
@@ -191,7 +192,8 @@ static bool compare_values(enum inf_compare_kind kind, bool less, bool equal, bo
 
 enum inf_code inf_ref_compare(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
+    if (call->inputs[0].dtype == INF_DTYPE_BYTES)
+        return inf_ref_compare_strings(call, err);
     enum inf_compare_kind kind = call->node->attrs.compare.kind;
     const struct inf_ref_tensor *y = &call->outputs[0];
     bool is_float = inf_dtype_is_float(call->inputs[0].dtype);

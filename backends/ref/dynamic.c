@@ -17,6 +17,14 @@ static inf_ref_rows *rows_of(enum inf_op op)
         return inf_ref_list_diff_rows;
     case INF_OP_LIST_SET:
         return inf_ref_list_set_rows;
+    case INF_OP_STRING_SPLIT:
+        return inf_ref_string_split_rows;
+    case INF_OP_STRING_NGRAMS:
+        return inf_ref_string_ngrams_rows;
+    case INF_OP_SPARSE_FILL_ROWS:
+        return inf_ref_sparse_fill_rows_rows;
+    case INF_OP_STRING_TOKENS:
+        return inf_ref_string_tokens_rows;
     default:
         return NULL;
     }

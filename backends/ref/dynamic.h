@@ -14,7 +14,8 @@ typedef enum inf_code inf_ref_rows(const struct inf_ref_call *call, int64_t *row
 
 // The implementations of inf_ref_rows, one for each operator whose output size depends on values.
 inf_ref_rows inf_ref_nonzero_rows, inf_ref_nms_rows, inf_ref_unique_rows, inf_ref_list_diff_rows,
-    inf_ref_list_set_rows;
+    inf_ref_list_set_rows, inf_ref_string_split_rows, inf_ref_string_tokens_rows,
+    inf_ref_string_ngrams_rows, inf_ref_sparse_fill_rows_rows;
 
 // Fills in the unknown dimensions of shapes[i], the inferred shape of output i, from the inputs'
 // values.

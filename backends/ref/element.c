@@ -34,6 +34,7 @@ __int128 inf_ref_load_int(const struct inf_ref_tensor *tensor, size_t index)
     case INF_DTYPE_U32:
         return ((const uint32_t *)tensor->data)[index];
     case INF_DTYPE_U64:
+    case INF_DTYPE_BYTES: // the handle
         return ((const uint64_t *)tensor->data)[index];
     case INF_DTYPE_I8:
         return ((const int8_t *)tensor->data)[index];

@@ -15,6 +15,7 @@ struct inf_ref_call {
     const struct inf_node *node;
     const struct inf_ref_tensor *inputs;  // node->input_count elements
     const struct inf_ref_tensor *outputs; // node->output_count elements
+    struct inf_strings strings;           // the strings to which elements of BYTES refer
     const atomic_bool *cancelled; // polled by kernels that may run long; NULL: not cancellable
 };
 

@@ -49,8 +49,12 @@ static struct inf_ref_tensor *fill_call(struct inf_ref_call *call, struct inf_re
                                         const struct inf_graph *graph, uint32_t node_index)
 {
     const struct inf_node *node = &graph->nodes[node_index];
-    *call = (struct inf_ref_call){
-        .graph = graph, .node = node, .inputs = tensors, .outputs = tensors + node->input_count};
+    *call = (struct inf_ref_call){.graph = graph,
+                                  .node = node,
+                                  .inputs = tensors,
+                                  .outputs = tensors + node->input_count,
+                                  .strings = {.constants = inf_shared_strings_pool(graph->strings),
+                                              .run = graph->run_strings}};
     for (uint32_t i = 0; i < node->input_count; i++)
         *tensors++ = tensor_of(graph, node->inputs[i]);
     for (uint32_t i = 0; i < node->output_count; i++)
@@ -173,6 +177,7 @@ static enum inf_code run_step(struct slot *slot, uint32_t step, struct inf_ref_t
     INF_TRY(bind_call(*tensors, operands, run, err));
     *tensors += operands;
     call->cancelled = run->cancelled;
+    call->strings.run = run->strings;
     return compute_call(call, err);
 }
 

@@ -31,6 +31,7 @@ static enum inf_code open_device(struct inf_device **out_device, uint32_t index,
         .slots = options->slots != 0 ? options->slots : 1,
         .threads = 1,
         .host_memory = true,
+        .strings = true,
         .alignment = 64,
     };
     *out_device = device;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/ref/kernels.h"
+#include "backends/ref/text.h"
 
 #define SELU_SCALE 1.0507009873554805
 #define SELU_ALPHA 1.6732632423543772
@@ -238,9 +239,10 @@ enum inf_code inf_ref_clip(const struct inf_ref_call *call, struct inf_error *er
 
 enum inf_code inf_ref_cast(const struct inf_ref_call *call, struct inf_error *err)
 {
-    (void)err;
     const struct inf_ref_tensor *x = &call->inputs[0];
     const struct inf_ref_tensor *y = &call->outputs[0];
+    if (x->dtype == INF_DTYPE_BYTES || y->dtype == INF_DTYPE_BYTES)
+        return inf_ref_cast_strings(call, err);
     bool through_double = inf_dtype_is_float(x->dtype) || inf_dtype_is_float(y->dtype);
     for (size_t i = 0; i < y->count; i++) {
         if (through_double)

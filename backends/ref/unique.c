@@ -5,16 +5,22 @@
 #include <stdlib.h>
 
 #include "backends/ref/dynamic.h"
+#include "backends/ref/text.h"
 
 // Describes how a tensor x is divided into `count` slices along one axis.
 struct slices {
     const struct inf_ref_tensor *x;
+    const struct inf_strings *strings; // the strings of a tensor of BYTES
     size_t outer, count, inner;
 };
 
-static int compare_elements(const struct inf_ref_tensor *a, size_t i,
-                            const struct inf_ref_tensor *b, size_t j)
+static int compare_elements(const struct slices *slices, size_t i, const struct inf_ref_tensor *b,
+                            size_t j)
 {
+    const struct inf_ref_tensor *a = slices->x;
+    if (a->dtype == INF_DTYPE_BYTES)
+        return inf_ref_order_strings(slices->strings, ((const uint64_t *)a->data)[i],
+                                     ((const uint64_t *)b->data)[j]);
     if (inf_dtype_is_float(a->dtype)) {
         double left = inf_ref_get(a, i), right = inf_ref_get(b, j);
         if (isnan(left) || isnan(right))
@@ -30,7 +36,7 @@ static int compare_slices(const struct slices *slices, size_t i, size_t j)
     for (size_t outer = 0; outer < slices->outer; outer++)
         for (size_t inner = 0; inner < slices->inner; inner++) {
             size_t base = outer * slices->count;
-            int order = compare_elements(slices->x, (base + i) * slices->inner + inner, slices->x,
+            int order = compare_elements(slices, (base + i) * slices->inner + inner, slices->x,
                                          (base + j) * slices->inner + inner);
             if (order != 0)
                 return order;
@@ -63,9 +69,11 @@ struct unique {
     uint32_t group_count;
 };
 
-static struct slices slices_of(const struct inf_ref_tensor *x, int32_t axis)
+static struct slices slices_of(const struct inf_ref_call *call, uint32_t input, int32_t axis)
 {
+    const struct inf_ref_tensor *x = &call->inputs[input];
     return (struct slices){.x = x,
+                           .strings = &call->strings,
                            .outer = inf_ref_extent(x->shape, 0, axis),
                            .count = (size_t)x->shape->dims[axis],
                            .inner = inf_ref_extent(x->shape, axis + 1, x->shape->rank)};
@@ -76,7 +84,7 @@ static enum inf_code begin_unique(struct unique *unique, const struct inf_ref_ca
 {
     const struct inf_attrs_unique *attrs = &call->node->attrs.unique;
     const struct inf_ref_tensor *x = &call->inputs[0];
-    struct slices slices = slices_of(x, inf_ref_axis(attrs->axis, x->shape->rank));
+    struct slices slices = slices_of(call, 0, inf_ref_axis(attrs->axis, x->shape->rank));
     *unique = (struct unique){
         .slices = slices,
         .order = calloc(slices.count + 1, sizeof *unique->order),
@@ -172,7 +180,7 @@ static bool contains_slice(const struct slices *sorted, const uint32_t *order,
     size_t low = 0, high = sorted->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int compared = compare_elements(sorted->x, order[middle], x, i);
+        int compared = compare_elements(sorted, order[middle], x, i);
         if (compared == 0)
             return true;
         if (compared < 0)
@@ -188,7 +196,7 @@ static enum inf_code list_diff(const struct inf_ref_call *call, bool write, int6
                                struct inf_error *err)
 {
     const struct inf_ref_tensor *x = &call->inputs[0];
-    struct slices slices = slices_of(&call->inputs[1], 0);
+    struct slices slices = slices_of(call, 1, 0);
     uint32_t *order = calloc(slices.count + 1, sizeof *order);
     if (order == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,

@@ -105,6 +105,8 @@ static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
         return fail_reader(reader, "there is no such element type");
     if (blob != UINT32_MAX && blob >= reader->blobs->count)
         return fail_reader(reader, "there is no such constant");
+    if (blob != UINT32_MAX && dtype == INF_DTYPE_BYTES)
+        return fail_reader(reader, "constants of strings cannot be saved");
     value->dtype = (enum inf_dtype)dtype;
     if (blob != UINT32_MAX)
         value->data = inf_blob_ref(reader->blobs->items[blob]);

@@ -55,6 +55,18 @@ static uint32_t count_constants(const struct inf_graph *graph)
     return count;
 }
 
+// Returns true if the graph or one of its subgraphs has constants of strings.
+static bool has_strings(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].data != NULL && graph->values[i].dtype == INF_DTYPE_BYTES)
+            return true;
+    for (uint32_t i = 0; i < graph->subgraph_count; i++)
+        if (has_strings(graph->subgraphs[i]))
+            return true;
+    return false;
+}
+
 static void list_constants(struct inf_saved_blobs *blobs, const struct inf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->value_count; i++)
@@ -73,6 +85,10 @@ static int compare_blobs(const void *a, const void *b)
 enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs, const struct inf_graph *graph,
                                    struct inf_error *err)
 {
+    *blobs = (struct inf_saved_blobs){0};
+    // An element is a handle, which has no meaning without the pool of the graph.
+    if (has_strings(graph))
+        return inf_fail(err, INF_UNSUPPORTED, "the model has constants of strings");
     *blobs = (struct inf_saved_blobs){
         .items = calloc((size_t)count_constants(graph) + 1, sizeof(struct inf_blob *))};
     if (blobs->items == NULL)

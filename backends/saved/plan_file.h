@@ -25,6 +25,7 @@ struct inf_plan_facts {
 // Writes the plan of `graph`, whose constants must have their bytes, to the file `name` in a
 // directory. Replaces an older file as a whole.
 //
+// INF_UNSUPPORTED  the graph has constants of strings.
 // INF_EXHAUSTED    memory.
 // INF_UNAVAILABLE  the file cannot be written.
 enum inf_code inf_plan_file_write(int directory_fd, const char *name, const struct inf_plan_id *id,

@@ -26,7 +26,8 @@ void inf_saved_append(struct inf_saved_bytes *bytes, const void *data, size_t si
 
 // Lists the constants of a graph. The caller frees blobs->items with free().
 //
-// INF_EXHAUSTED  memory.
+// INF_UNSUPPORTED  there are constants of strings, which cannot be saved.
+// INF_EXHAUSTED    memory.
 enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs, const struct inf_graph *graph,
                                    struct inf_error *err) INF_NODISCARD;
 

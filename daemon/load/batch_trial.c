@@ -32,11 +32,13 @@ struct measured {
     struct inf_shape shapes[INF_LIMIT_TENSORS];
 };
 
-// Returns true if the first dimension of a shape is open (its size is left to the request) and all
-// others are fixed.
-static bool is_first_dimension_open(const struct inf_shape *shape)
+// Returns true if a tensor is a list of rows that can be joined and divided: the first dimension of
+// its shape is open (its size is left to the request), all others are fixed, and its elements have
+// one size, which strings have not.
+static bool is_row_list(const struct inf_value *value)
 {
-    if (shape->rank < 1 || shape->dims[0] != INF_DIM_UNKNOWN)
+    const struct inf_shape *shape = &value->shape;
+    if (value->dtype == INF_DTYPE_BYTES || shape->rank < 1 || shape->dims[0] != INF_DIM_UNKNOWN)
         return false;
     for (int32_t d = 1; d < shape->rank; d++)
         if (shape->dims[d] == INF_DIM_UNKNOWN)
@@ -49,9 +51,9 @@ static bool may_batch(const struct inf_graph *graph)
     bool open = graph->input_count >= 1 && graph->input_count <= INF_LIMIT_TENSORS &&
                 graph->output_count >= 1 && graph->output_count <= INF_LIMIT_TENSORS;
     for (uint32_t i = 0; open && i < graph->input_count; i++)
-        open = is_first_dimension_open(&graph->values[graph->inputs[i].value].shape);
+        open = is_row_list(&graph->values[graph->inputs[i].value]);
     for (uint32_t i = 0; open && i < graph->output_count; i++)
-        open = is_first_dimension_open(&graph->values[graph->outputs[i].value].shape);
+        open = is_row_list(&graph->values[graph->outputs[i].value]);
     return open;
 }
 

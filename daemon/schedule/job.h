@@ -67,6 +67,8 @@ struct inf_job {
     // Device mapping that contains the input; NULL: the input is copied.
     struct inf_mapping *mappings[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS];
+    // Sizes of the inputs of BYTES as in a message; not set for other inputs.
+    size_t string_bytes[INF_LIMIT_TENSORS];
     uint32_t output_count; // number of outputs of the model
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
     uint32_t reply_bytes_max; // the most bytes in the data segment of the reply

@@ -43,14 +43,12 @@ static enum inf_code place_inline(struct inf_job *job, const char *name,
 // Records the data type and shape of an output, and assigns memory to it.
 static enum inf_code place_output(struct inf_job *job, const char *name,
                                   struct inf_job_output *output, enum inf_dtype dtype,
-                                  const struct inf_shape *shape)
+                                  const struct inf_shape *shape, size_t size_bytes)
 {
     struct inf_fault *fault = &job->result.fault;
     output->dtype = dtype;
     output->shape = *shape;
-    if (!inf_shape_bytes(shape, dtype, &output->size_bytes))
-        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "output '%s' is too large", name);
+    output->size_bytes = size_bytes;
     if (output->kept != NULL &&
         inf_session_buffer_reserve(output->kept, output->size_bytes, &fault->err) != INF_OK)
         return inf_error_prefix(&fault->err, fault->err.code, "output '%s'", name);
@@ -81,11 +79,18 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
         struct inf_shape shape = value->shape;
         if (rows != 0)
             shape.dims[0] = rows;
-        output->late = output->wanted && !inf_shape_known(&shape);
+        // The size of strings in a reply is known only when the strings are.
+        output->late =
+            output->wanted && (!inf_shape_known(&shape) || value->dtype == INF_DTYPE_BYTES);
         found->has_late |= output->late;
+        size_t size_bytes;
         if (!output->wanted || output->late)
             continue;
-        INF_TRY(place_output(job, graph->outputs[i].name, output, value->dtype, &shape));
+        if (!inf_shape_bytes(&shape, value->dtype, &size_bytes))
+            return inf_fail_reason(&job->result.fault.err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "output '%s' is too large", graph->outputs[i].name);
+        INF_TRY(
+            place_output(job, graph->outputs[i].name, output, value->dtype, &shape, size_bytes));
         found->has_inline |= output->memory == NULL;
     }
     return INF_OK;
@@ -149,30 +154,67 @@ void inf_job_keep_outputs(struct inf_job *job)
     }
 }
 
-enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
-                                   uint32_t slot, struct inf_pool *pool)
+// Sets *result to a late output, and *size_bytes to its size in the reply.
+static enum inf_code find_late(struct inf_job *job, const struct inf_late_source *source,
+                               uint32_t index, struct inf_result *result, size_t *size_bytes)
 {
-    const struct inf_graph *graph = inf_executable_graph(executable);
+    const struct inf_graph *graph = inf_executable_graph(source->executable);
+    const char *name = graph->outputs[index].name;
+    struct inf_error *err = &job->result.fault.err;
+    if (!inf_executable_result(source->executable, source->slot, index, result) &&
+        !inf_run_strings_result(source->strings, graph, index, result))
+        return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BUG,
+                               "output '%s': the run did not give it", name);
+    *size_bytes = result->size_bytes;
+    if (result->dtype != INF_DTYPE_BYTES)
+        return INF_OK;
+    const struct inf_strings strings = inf_run_strings_view(source->strings, graph);
+    enum inf_code code = inf_strings_measure(&strings, result->data,
+                                             inf_shape_elements(&result->shape), size_bytes, err);
+    return code == INF_OK ? INF_OK : inf_error_prefix(err, code, "output '%s'", name);
+}
+
+// Writes a late output to the memory that was assigned to it.
+static enum inf_code write_late(struct inf_job *job, const struct inf_late_source *source,
+                                uint32_t index)
+{
+    struct inf_result result;
+    size_t size_bytes;
+    INF_TRY(find_late(job, source, index, &result, &size_bytes));
+    if (size_bytes == 0)
+        return INF_OK;
+    uint8_t *to = find_memory(job, &job->outputs[index]);
+    if (result.dtype == INF_DTYPE_BYTES) {
+        const struct inf_strings strings =
+            inf_run_strings_view(source->strings, inf_executable_graph(source->executable));
+        inf_strings_encode(&strings, result.data, inf_shape_elements(&result.shape), to);
+    } else {
+        memcpy(to, result.data, size_bytes);
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_late_source *source,
+                                   struct inf_pool *pool)
+{
+    const struct inf_graph *graph = inf_executable_graph(source->executable);
     size_t used = job->result.data_bytes;
     bool has_inline = false;
-    struct inf_result result;
     for (uint32_t i = 0; i < job->output_count; i++) {
         struct inf_job_output *output = &job->outputs[i];
+        struct inf_result result;
+        size_t size_bytes;
         if (!output->late)
             continue;
-        if (!inf_executable_result(executable, slot, i, &result))
-            return inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
-                                   "output '%s': the run did not give it", graph->outputs[i].name);
-        INF_TRY(place_output(job, graph->outputs[i].name, output, result.dtype, &result.shape));
+        INF_TRY(find_late(job, source, i, &result, &size_bytes));
+        INF_TRY(place_output(job, graph->outputs[i].name, output, result.dtype, &result.shape,
+                             size_bytes));
         has_inline |= output->memory == NULL;
     }
     if (has_inline)
         INF_TRY(acquire_data(pool, job, true, used));
-    for (uint32_t i = 0; i < job->output_count; i++) {
-        const struct inf_job_output *output = &job->outputs[i];
-        if (output->late && output->size_bytes > 0 &&
-            inf_executable_result(executable, slot, i, &result))
-            memcpy(find_memory(job, output), result.data, output->size_bytes);
-    }
+    for (uint32_t i = 0; i < job->output_count; i++)
+        if (job->outputs[i].late)
+            INF_TRY(write_late(job, source, i));
     return INF_OK;
 }

@@ -7,6 +7,7 @@
 #include "backends/exec/executable.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
+#include "daemon/schedule/run_strings.h"
 
 // Places the outputs whose shapes are known before the run, and acquires the data segment for
 // outputs without a region. The shapes come from `graph`; if `rows` is not 0, it replaces their
@@ -29,9 +30,16 @@ void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 // Called after a successful run.
 void inf_job_keep_outputs(struct inf_job *job);
 
+// The run that computed late outputs.
+struct inf_late_source {
+    const struct inf_executable *executable;
+    uint32_t slot;
+    struct inf_run_strings *strings; // the strings of the run
+};
+
 // Assigns memory to the outputs whose size became known only in the run ("late" outputs), and
-// copies them there from `slot`. The errors are those of inf_job_place_outputs().
-enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
-                                   uint32_t slot, struct inf_pool *pool) INF_NODISCARD;
+// copies them there. The errors are those of inf_job_place_outputs().
+enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_late_source *source,
+                                   struct inf_pool *pool) INF_NODISCARD;
 
 #endif

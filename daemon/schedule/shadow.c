@@ -82,7 +82,8 @@ static bool measure_inputs(const struct inf_job *job, size_t sizes[INF_LIMIT_TEN
     uint64_t total = 0;
     for (uint32_t i = 0; i < job->input_count; i++) {
         enum inf_dtype dtype = graph->values[graph->inputs[i].value].dtype;
-        if (!inf_shape_bytes(&job->shapes[i], dtype, &sizes[i]))
+        // A copy of handles would outlive the strings of the run.
+        if (dtype == INF_DTYPE_BYTES || !inf_shape_bytes(&job->shapes[i], dtype, &sizes[i]))
             return false;
         total += sizes[i];
     }

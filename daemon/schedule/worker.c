@@ -28,24 +28,29 @@ static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *j
     INF_ATTR(requires_capability(inf_role_worker))
 {
     void *outputs[INF_LIMIT_TENSORS];
+    const void *inputs[INF_LIMIT_TENSORS];
     bool late;
     INF_TRY(inf_job_place_outputs(job, inf_executable_graph(executable), 0, worker->pool, &late));
     for (uint32_t i = 0; i < job->output_count; i++)
         outputs[i] = inf_job_output_memory(job, i);
-    struct inf_execution execution = {.inputs = job->inputs,
+    INF_TRY(inf_run_strings_begin(&worker->strings, job, inf_executable_graph(executable), inputs,
+                                  outputs));
+    struct inf_execution execution = {.inputs = inputs,
                                       .mappings = job->mappings,
                                       .outputs = outputs,
                                       .slot = worker->slot,
                                       .cancelled = &job->cancelled,
-                                      .step = &worker->watch.step};
+                                      .step = &worker->watch.step,
+                                      .strings = &worker->strings.pool};
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
                                               &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
     if (job->result.precision != inf_executable_precision(executable))
         job->result.flags |= INF_INFER_RECOMPUTED;
+    const struct inf_late_source source = {executable, worker->slot, &worker->strings};
     if (code == INF_OK && late)
-        code = inf_job_collect_late(job, executable, worker->slot, worker->pool);
+        code = inf_job_collect_late(job, &source, worker->pool);
     inf_executable_drop_results(executable, worker->slot);
     return code;
 }
@@ -65,6 +70,7 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     INF_TRY(inf_model_acquire_with(model, job->device, &options, job->shapes, &executable,
                                    &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
+    inf_run_strings_end(&worker->strings);
     inf_model_release(model, &executable);
     return code;
 }
@@ -174,6 +180,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
         inf_queue_notify(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);
+    inf_string_pool_fini(&worker->strings.pool);
 }
 
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err)

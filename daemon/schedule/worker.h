@@ -11,6 +11,7 @@
 #include "daemon/schedule/batch.h"
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/job_reply.h"
+#include "daemon/schedule/run_strings.h"
 #include "daemon/schedule/run_watch.h"
 
 // One worker. Embedded in the scheduler. Must not move after it was started. The caller sets the
@@ -24,6 +25,7 @@ struct inf_worker {
 
     struct inf_thread thread;
     struct inf_batch_memory batch_memory; // used by the worker thread only
+    struct inf_run_strings strings;       // used by the worker thread only
     struct inf_job_replier *replier;
     struct inf_run_watch watch; // limits the time of the current run; checked by the loop
 };

@@ -15,6 +15,7 @@ static enum inf_code bind_input(struct inf_job *job, uint32_t index,
                                 struct inf_fault *fault) INF_ON_LOOP
 {
     job->shapes[index] = entry->shape;
+    job->string_bytes[index] = (size_t)entry->location.length;
     if (entry->location.region_id == 0) {
         // An empty tensor may come without data, but it must still have a valid address.
         job->inputs[index] = request->data != NULL ? request->data + entry->location.offset
@@ -32,7 +33,9 @@ static enum inf_code bind_input(struct inf_job *job, uint32_t index,
         return inf_error_prefix(&fault->err, code, "input '%s'", entry->name);
     }
     job->inputs[index] = memory;
-    job->mappings[index] = job->input_regions[index]->mapping;
+    // A device cannot read strings in place: a worker makes handles of them.
+    if (entry->dtype != INF_DTYPE_BYTES)
+        job->mappings[index] = job->input_regions[index]->mapping;
     return INF_OK;
 }
 

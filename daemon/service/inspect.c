@@ -22,6 +22,10 @@ static enum inf_code copy_input(struct inf_inspect_request *inspection, uint32_t
         return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
                                "input '%s': wanted in the frame's data, not in a region",
                                entry->name);
+    if (entry->dtype == INF_DTYPE_BYTES)
+        return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "input '%s' is BYTES: strings cannot be given to be inspected",
+                               entry->name);
     inspection->shapes[index] = entry->shape;
     inspection->inputs[index] = inf_blob_create(entry->location.length);
     if (inspection->inputs[index] == NULL)

@@ -136,6 +136,20 @@ static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32
         job->outputs[output].returned = false;
 }
 
+// Refuses to keep strings: a handle is valid in one run only.
+static enum inf_code refuse_strings(const struct inf_graph *graph, const struct inf_port *ports,
+                                    const struct inf_session_port *kept, uint32_t count,
+                                    struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_port *port = &ports[kept[i].port];
+        if (graph->values[port->value].dtype == INF_DTYPE_BYTES)
+            return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                                   "'%s' is BYTES: a session keeps no strings", port->name);
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_infer_request *infer,
                                        const struct inf_request *request, uint64_t given,
                                        struct inf_fault *fault)
@@ -150,7 +164,10 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     for (uint32_t i = 0; i < session->tensor_count; i++)
         if (session->tensors[i]->output != NULL)
             join_pair(job, graph, i, infer->output_count == 0, &given);
-    return INF_OK;
+    INF_TRY(
+        refuse_strings(graph, graph->inputs, job->kept_inputs, job->kept_input_count, &fault->err));
+    return refuse_strings(graph, graph->outputs, job->kept_outputs, job->kept_output_count,
+                          &fault->err);
 }
 
 // Binds an input to the present value of a session tensor. Called when the earlier requests of the

@@ -10,13 +10,14 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[INF_DTYPE_COUNT] = {
-    [INF_DTYPE_NONE] = {"NONE", 0},  [INF_DTYPE_BOOL] = {"BOOL", 1},
-    [INF_DTYPE_U8] = {"UINT8", 1},   [INF_DTYPE_U16] = {"UINT16", 2},
-    [INF_DTYPE_U32] = {"UINT32", 4}, [INF_DTYPE_U64] = {"UINT64", 8},
-    [INF_DTYPE_I8] = {"INT8", 1},    [INF_DTYPE_I16] = {"INT16", 2},
-    [INF_DTYPE_I32] = {"INT32", 4},  [INF_DTYPE_I64] = {"INT64", 8},
-    [INF_DTYPE_F16] = {"FP16", 2},   [INF_DTYPE_BF16] = {"BF16", 2},
-    [INF_DTYPE_F32] = {"FP32", 4},   [INF_DTYPE_F64] = {"FP64", 8},
+    [INF_DTYPE_NONE] = {"NONE", 0},   [INF_DTYPE_BOOL] = {"BOOL", 1},
+    [INF_DTYPE_U8] = {"UINT8", 1},    [INF_DTYPE_U16] = {"UINT16", 2},
+    [INF_DTYPE_U32] = {"UINT32", 4},  [INF_DTYPE_U64] = {"UINT64", 8},
+    [INF_DTYPE_I8] = {"INT8", 1},     [INF_DTYPE_I16] = {"INT16", 2},
+    [INF_DTYPE_I32] = {"INT32", 4},   [INF_DTYPE_I64] = {"INT64", 8},
+    [INF_DTYPE_F16] = {"FP16", 2},    [INF_DTYPE_BF16] = {"BF16", 2},
+    [INF_DTYPE_F32] = {"FP32", 4},    [INF_DTYPE_F64] = {"FP64", 8},
+    [INF_DTYPE_BYTES] = {"BYTES", 8},
 };
 
 size_t inf_dtype_size(enum inf_dtype dtype)

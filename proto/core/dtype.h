@@ -21,10 +21,14 @@ enum inf_dtype {
     INF_DTYPE_BF16, // upper half of a binary32
     INF_DTYPE_F32,
     INF_DTYPE_F64,
+    // A string of bytes of any length. The engine represents an element by an 8-byte handle
+    // (backends/base/string_pool.h), a message by its bytes (proto/core/bytes_tensor.h).
+    INF_DTYPE_BYTES,
     INF_DTYPE_COUNT
 };
 
-// Returns the size of one element in bytes, or 0 for NONE and for numbers that are no dtype.
+// Returns the size of one element in bytes, or 0 for NONE and for numbers that are no dtype. For
+// BYTES it is the size of a handle. Tensors of strings in messages have no fixed element size.
 size_t inf_dtype_size(enum inf_dtype dtype);
 
 // Returns the name in the Open Inference Protocol ("FP32", "INT64", "BOOL"), or "NONE".

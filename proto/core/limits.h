@@ -51,6 +51,21 @@
 // Maximum number of inputs, and of outputs, of one request.
 #define INF_LIMIT_TENSORS 64u
 
+// --- tensors of strings ---
+
+// Maximum number of strings in one tensor of a request or reply. The limit bounds the memory for
+// the handles of many empty strings, which have 4 bytes each in a message.
+#define INF_LIMIT_STRING_ELEMENTS (1u << 24)
+// Maximum bytes of all strings that one run holds: those of its inputs and those that it makes. The
+// limit is needed because a model of a few bytes can make strings of any length.
+#define INF_LIMIT_STRING_BYTES ((size_t)256 << 20)
+// Maximum bytes of all strings among the constants of one model.
+#define INF_LIMIT_MODEL_STRING_BYTES ((size_t)1 << 30)
+
+// Maximum steps of a regular expression, and bytes of its text. Matching a string takes time in
+// proportion to its length and to the steps.
+#define INF_LIMIT_PATTERN_STEPS 10000u
+
 // --- connections ---
 #define INF_LIMIT_STREAMS      1024u               // most requests in flight on one connection
 #define INF_LIMIT_REGIONS      256u                // most memory regions of one connection

@@ -54,6 +54,28 @@ static enum inf_code check_inline(const struct walk *walk, const struct inf_tens
     return INF_OK;
 }
 
+// Checks the location of a tensor of strings, which must give its size: the shape does not. `least`
+// is the size of as many empty strings.
+static enum inf_code check_strings(const struct walk *walk, struct inf_tensor_entry *entry,
+                                   size_t least, struct inf_error *err)
+{
+    struct inf_location *location = &entry->location;
+    if (!location->present && least == 0)
+        location->present = true; // no strings have no bytes
+    if (!location->present)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s': a tensor of BYTES needs a location with its length",
+                               walk->what, inf_quote(entry->name).text);
+    if (location->length >= least && location->length <= INF_LIMIT_TENSOR_BYTES)
+        return INF_OK;
+    char shape[INF_SHAPE_TEXT_SIZE];
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                           "%s '%s': location has %" PRIu64
+                           " bytes, BYTES of shape %s takes %zu to %" PRIu64,
+                           walk->what, inf_quote(entry->name).text, location->length,
+                           inf_shape_print(&entry->shape, shape), least, INF_LIMIT_TENSOR_BYTES);
+}
+
 static enum inf_code resolve_tensor(struct walk *walk, struct inf_tensor_entry *entry,
                                     struct inf_error *err)
 {
@@ -61,7 +83,10 @@ static enum inf_code resolve_tensor(struct walk *walk, struct inf_tensor_entry *
     if (entry->session_tensor != NULL)
         return INF_OK;
     INF_TRY(inf_tensor_bytes(&size, walk->what, entry, err));
-    if (!entry->location.present) {
+    if (entry->dtype == INF_DTYPE_BYTES) {
+        INF_TRY(check_strings(walk, entry, size, err));
+        size = (size_t)entry->location.length;
+    } else if (!entry->location.present) {
         INF_TRY(place_tensor(walk, entry, size, err));
     } else if (entry->location.length != size) {
         char shape[INF_SHAPE_TEXT_SIZE];

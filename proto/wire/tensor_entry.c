@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/core/bytes_tensor.h"
 #include "proto/core/utf8.h"
 
 enum inf_code inf_tensor_check_count(const char *what, size_t count, struct inf_error *err)
@@ -31,7 +32,7 @@ static enum inf_code decode_dtype(enum inf_dtype *dtype, const char *what,
     if (*dtype == INF_DTYPE_NONE)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "%s '%s': datatype '%s' is not known, wanted BOOL, INT8 to INT64, "
-                               "UINT8 to UINT64, FP16, BF16, FP32 or FP64",
+                               "UINT8 to UINT64, FP16, BF16, FP32, FP64 or BYTES",
                                what, inf_quote(wire->name).text, inf_quote(wire->datatype).text);
     return INF_OK;
 }
@@ -87,9 +88,20 @@ enum inf_code inf_location_decode(struct inf_location *location, const char *wha
 enum inf_code inf_tensor_bytes(size_t *size_bytes, const char *what,
                                const struct inf_tensor_entry *entry, struct inf_error *err)
 {
+    char shape[INF_SHAPE_TEXT_SIZE];
+    size_t count;
+    if (entry->dtype == INF_DTYPE_BYTES) {
+        if (!inf_shape_count(&entry->shape, &count) || count > INF_LIMIT_STRING_ELEMENTS)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "%s '%s': BYTES of shape %s has more than %u strings", what,
+                                   inf_quote(entry->name).text,
+                                   inf_shape_print(&entry->shape, shape),
+                                   INF_LIMIT_STRING_ELEMENTS);
+        *size_bytes = count * INF_BYTES_LENGTH_SIZE;
+        return INF_OK;
+    }
     if (inf_shape_bytes(&entry->shape, entry->dtype, size_bytes))
         return INF_OK;
-    char shape[INF_SHAPE_TEXT_SIZE];
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                            "%s '%s': %s of shape %s is above the %" PRIu64
                            " bytes that a tensor may have",

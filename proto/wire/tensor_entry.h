@@ -70,9 +70,11 @@ enum inf_code inf_location_encode(Inference__Location **out_wire,
                                   const struct inf_location *location, struct inf_scratch *scratch,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Sets *size_bytes to the size of a tensor with the entry's shape and type.
+// Sets *size_bytes to the size of a tensor with the entry's shape and type. For BYTES it is the
+// least size, that of empty strings.
 //
-// INF_INVALID  (BAD_PARAMETER) the size exceeds INF_LIMIT_TENSOR_BYTES.
+// INF_INVALID  (BAD_PARAMETER) the size exceeds INF_LIMIT_TENSOR_BYTES, or the strings
+//              INF_LIMIT_STRING_ELEMENTS.
 enum inf_code inf_tensor_bytes(size_t *size_bytes, const char *what,
                                const struct inf_tensor_entry *entry,
                                struct inf_error *err) INF_NODISCARD;

@@ -218,6 +218,7 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
         .evaluator = &run->dynamic->evaluator,
         .cancelled = run->execution->cancelled,
         .step = run->execution->step,
+        .strings = run->execution->strings,
         .subgraphs = run->dynamic->subgraphs,
         .programs = run->dynamic->programs,
         .slot = run->execution->slot,

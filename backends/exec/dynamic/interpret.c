@@ -292,6 +292,7 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
 {
     size_t count = (size_t)source->value_count + 1;
     *frame = (struct frame){.graph = *source, .source = source};
+    frame->graph.run_strings = interpreter->strings;
     frame->graph.values = calloc(count, sizeof *frame->graph.values);
     frame->uses = calloc(count, sizeof *frame->uses);
     if (frame->graph.values == NULL || frame->uses == NULL)
@@ -375,6 +376,7 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                                              .slot = interpreter->slot,
                                              .cancelled = interpreter->cancelled,
                                              .step = interpreter->step,
+                                             .strings = interpreter->strings,
                                              .memory = &interpreter->memory};
         return inf_subgraph_programs_run(interpreter->subgraphs, &run, err);
     }

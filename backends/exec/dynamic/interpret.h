@@ -23,6 +23,7 @@ struct inf_interpreter {
     const struct inf_subgraph_programs *subgraphs; // compiled subgraphs; NULL: none
     struct inf_node_programs *programs;            // NULL: the evaluator computes all nodes
     uint32_t slot;                                 // the slot in which compiled programs run
+    struct inf_string_pool *strings; // strings that the run makes; NULL: it must make none
 };
 
 // Runs `graph` (verified) on inputs[i], one for each of its inputs; the caller keeps their

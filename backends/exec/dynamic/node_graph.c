@@ -72,7 +72,7 @@ enum inf_code inf_node_graph_init(struct inf_node_graph *alone, const struct inf
                                   .is_product = inf_node_graph_is_product(graph, node),
                                   .packed = packed};
     uint32_t made;
-    INF_TRY(inf_graph_create(&alone->graph, err));
+    INF_TRY(inf_graph_create_inside(&alone->graph, graph, err));
     alone->operands = calloc((size_t)node->input_count + 1, sizeof *alone->operands);
     if (alone->operands == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a program of a node");

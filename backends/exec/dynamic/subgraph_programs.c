@@ -229,7 +229,8 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *prog
                                             .outputs = made,
                                             .slot = run->slot,
                                             .cancelled = run->cancelled,
-                                            .step = run->step};
+                                            .step = run->step,
+                                            .strings = run->strings};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     for (uint32_t i = 0; code == INF_OK && i < subgraph->output_count; i++)

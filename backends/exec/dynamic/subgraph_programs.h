@@ -58,6 +58,7 @@ struct inf_subgraph_run {
     const atomic_bool *cancelled;     // checked between steps; NULL: the run cannot be cancelled
     struct inf_run_step *step;        // receives the name of each node; may be NULL
     struct inf_tensor_memory *memory; // memory from which outputs are allocated
+    struct inf_string_pool *strings;  // strings that the run makes; NULL: it must make none
 };
 
 // Runs a subgraph for which inf_subgraph_programs_fit() returned true.

@@ -22,10 +22,11 @@ enum inf_code inf_infer_cast(struct inf_infer *infer)
     return same_shape(infer);
 }
 
-// 16-bit floats are refused, because devices may compute them in wider types.
+// 16-bit floats are refused, because devices may compute them in wider types. Elements of BYTES are
+// handles, which no value of a client may become.
 static bool has_fixed_bits(enum inf_dtype dtype)
 {
-    return dtype != INF_DTYPE_F16 && dtype != INF_DTYPE_BF16;
+    return dtype != INF_DTYPE_F16 && dtype != INF_DTYPE_BF16 && dtype != INF_DTYPE_BYTES;
 }
 
 enum inf_code inf_infer_bitcast(struct inf_infer *infer)

@@ -4,13 +4,15 @@
 
 enum domain {
     DOMAIN_ANY,
-    DOMAIN_NUMERIC, // all element types except bool
+    DOMAIN_PLAIN,   // all element types except BYTES
+    DOMAIN_NUMERIC, // all element types except bool and BYTES
     DOMAIN_FLOAT,
     DOMAIN_INTEGER,
     DOMAIN_BOOL,
 };
 
-static const char *const domain_names[] = {"any type", "numbers", "floats", "integers", "bool"};
+static const char *const domain_names[] = {"any type", "numbers or bool", "numbers",
+                                           "floats",   "integers",        "bool"};
 
 static enum domain unary_domain(enum inf_unary_kind kind)
 {
@@ -107,6 +109,9 @@ static enum domain node_domain(const struct inf_node *node)
         return node->attrs.scatter_nd.kind == INF_SCATTER_NONE ? DOMAIN_ANY : DOMAIN_NUMERIC;
     case INF_OP_SCATTER_ELEMENTS:
         return node->attrs.scatter_elements.kind == INF_SCATTER_NONE ? DOMAIN_ANY : DOMAIN_NUMERIC;
+    case INF_OP_ARG:
+    case INF_OP_NONZERO:
+        return DOMAIN_PLAIN;
     case INF_OP_CUMULATE:
     case INF_OP_TOPK:
     case INF_OP_SEARCH_SORTED:
@@ -127,15 +132,23 @@ static enum domain node_domain(const struct inf_node *node)
     }
 }
 
+static bool is_whole(enum inf_dtype dtype)
+{
+    return !inf_dtype_is_float(dtype) && dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_NONE &&
+           dtype != INF_DTYPE_BYTES;
+}
+
 static bool in_domain(enum inf_dtype dtype, enum domain domain)
 {
     switch (domain) {
+    case DOMAIN_PLAIN:
+        return dtype != INF_DTYPE_BYTES;
     case DOMAIN_NUMERIC:
-        return dtype != INF_DTYPE_BOOL;
+        return dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_BYTES;
     case DOMAIN_FLOAT:
         return inf_dtype_is_float(dtype);
     case DOMAIN_INTEGER:
-        return dtype != INF_DTYPE_BOOL && !inf_dtype_is_float(dtype);
+        return is_whole(dtype);
     case DOMAIN_BOOL:
         return dtype == INF_DTYPE_BOOL;
     default:
@@ -200,11 +213,6 @@ static enum inf_code attribute_dtype(struct inf_infer *infer)
                         is_arg ? "INT32 or INT64" : "an element type");
     infer->dtype = dtype;
     return INF_OK;
-}
-
-static bool is_whole(enum inf_dtype dtype)
-{
-    return !inf_dtype_is_float(dtype) && dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_NONE;
 }
 
 // Fails because input `index` has the wrong type. The text says which type it must have.
@@ -396,6 +404,19 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
         return INF_OK;
     case INF_TYPES_UNIQUE:
         return want_alike(infer, 0, INF_VALUE_NONE);
+    case INF_TYPES_SPARSE_FILL:
+        INF_TRY(want_index(infer, 0));
+        INF_TRY(want_index(infer, 2));
+        return want_type(infer, 3, input_dtype(infer, 1));
+    case INF_TYPES_NGRAMS:
+        INF_TRY(want_index(infer, 1));
+        for (uint32_t i = 0; i < infer->node->input_count; i++)
+            INF_TRY(i == 1 ? INF_OK : want_type(infer, i, INF_DTYPE_BYTES));
+        return INF_OK;
+    case INF_TYPES_STRINGS:
+        for (uint32_t i = 0; i < infer->node->input_count; i++)
+            INF_TRY(want_type(infer, i, INF_DTYPE_BYTES));
+        return INF_OK;
     case INF_TYPES_ALIKE_TO_I32:
         infer->dtype = INF_DTYPE_I32;
         return want_alike(infer, 0, INF_VALUE_NONE);

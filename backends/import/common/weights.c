@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "proto/core/bytes_tensor.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
@@ -22,7 +23,7 @@ enum storage {
     STORED_AFFINE_16, // two bytes q per element; value = q * scale + min
     STORED_HALF,      // 16-bit floats (binary16)
     STORED_COMPLEX,   // two floats per element; such a weight is skipped
-    STORED_STRINGS,   // a length of 4 bytes and the text per element; such a weight is skipped
+    STORED_STRINGS,   // a length of 4 bytes and the text per element
 };
 
 struct encoding {
@@ -74,7 +75,7 @@ static enum inf_code read_type(struct inf_weight *weight, struct encoding *encod
         enum storage storage;
     } types[] = {
         {"float32", INF_DTYPE_F32, STORED_PLAIN},      {"int32", INF_DTYPE_I32, STORED_PLAIN},
-        {"bool", INF_DTYPE_BOOL, STORED_PLAIN},        {"string", INF_DTYPE_NONE, STORED_STRINGS},
+        {"bool", INF_DTYPE_BOOL, STORED_PLAIN},        {"string", INF_DTYPE_BYTES, STORED_STRINGS},
         {"complex64", INF_DTYPE_NONE, STORED_COMPLEX},
     };
     struct inf_json type;
@@ -191,16 +192,41 @@ static enum inf_code read_encoded(struct inf_shards *shards, const struct inf_we
     return INF_OK;
 }
 
-static enum inf_code skip_strings(struct inf_shards *shards, size_t count, struct inf_error *err)
+// Reads strings as they are stored, without interpreting them: a length and the text for each.
+static enum inf_code read_strings(struct inf_shards *shards, struct inf_weight *weight,
+                                  size_t count, struct inf_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint8_t bytes[4];
-        INF_TRY(inf_shards_read(shards, bytes, sizeof bytes, err));
-        uint32_t length = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-                          (uint32_t)bytes[3] << 24;
-        INF_TRY(inf_shards_read(shards, NULL, length, err));
+    size_t size = 0, capacity = 0;
+    uint8_t *bytes = NULL;
+    enum inf_code code = INF_OK;
+    for (size_t i = 0; code == INF_OK && i < count; i++) {
+        uint8_t head[INF_BYTES_LENGTH_SIZE];
+        code = inf_shards_read(shards, head, sizeof head, err);
+        uint32_t length = code != INF_OK ? 0
+                                         : head[0] | (uint32_t)head[1] << 8 |
+                                               (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+        size_t end = size + sizeof head + length;
+        if (code == INF_OK && length > inf_shards_left(shards))
+            code = inf_shards_read(shards, NULL, length, err); // fails: the file is too short
+        if (code == INF_OK && end > capacity) {
+            capacity = 2 * end;
+            uint8_t *grown = realloc(bytes, capacity);
+            code = grown != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for its text");
+            bytes = grown != NULL ? grown : bytes;
+        }
+        if (code == INF_OK) {
+            memcpy(bytes + size, head, sizeof head);
+            code = inf_shards_read(shards, bytes + size + sizeof head, length, err);
+            size = end;
+        }
     }
-    return INF_OK;
+    weight->data = code == INF_OK ? inf_blob_create(size) : NULL;
+    if (code == INF_OK && weight->data == NULL)
+        code = inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes of text", size);
+    if (code == INF_OK && size > 0)
+        memcpy(weight->data->data, bytes, size);
+    free(bytes);
+    return code;
 }
 
 // Reads the elements of one weight.
@@ -216,7 +242,7 @@ static enum inf_code read_data(struct inf_shards *shards, struct inf_weight *wei
         return inf_fail(err, INF_EXHAUSTED, "shape %s needs more than %" PRIu64 " bytes",
                         inf_shape_print(&weight->shape, text), INF_LIMIT_TENSOR_BYTES);
     if (encoding->storage == STORED_STRINGS)
-        return skip_strings(shards, count, err);
+        return read_strings(shards, weight, count, err);
     // The file is too short. The read fails before memory for the elements is allocated.
     if (encoding->storage == STORED_COMPLEX || stored_bytes > inf_shards_left(shards))
         return inf_shards_read(shards, NULL, stored_bytes, err);

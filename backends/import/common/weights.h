@@ -13,14 +13,16 @@
 #include "backends/import/common/shards.h"
 #include "proto/core/shape.h"
 
-// One weight. Strings and complex numbers are not supported; such weights have the dtype
-// INF_DTYPE_NONE and NULL data.
+// One weight. Complex numbers are not supported; such weights have the dtype INF_DTYPE_NONE and
+// NULL data.
 struct inf_weight {
     const char *name;      // owned by the manifest
     const char *type_name; // name of the type in the manifest; owned by the manifest
-    enum inf_dtype dtype;  // f32, i32, bool, or NONE
+    enum inf_dtype dtype;  // f32, i32, bool, BYTES, or NONE
     struct inf_shape shape;
-    struct inf_blob *data; // row-major elements; the weight holds one reference
+    // Row-major elements; for BYTES, the strings as in a message (proto/core/bytes_tensor.h). The
+    // weight holds one reference.
+    struct inf_blob *data;
 };
 
 struct inf_weights {

@@ -244,8 +244,8 @@ uint32_t inf_onnx_attr_tensor(struct inf_onnx_scope *s, const char *name)
     if (attr == NULL)
         return INF_VALUE_NONE;
     inf_onnx_field(attr->body, 5, &field);
-    s->b.code =
-        inf_onnx_tensor_read(&tensor, s->import->arena, s->import->files, field.bytes, s->b.err);
+    s->b.code = inf_onnx_tensor_read(&tensor, s->import->arena, s->import->files, field.bytes,
+                                     inf_shared_strings_pool(s->b.graph->strings), s->b.err);
     if (!inf_build_ok(&s->b)) {
         inf_error_prefix(s->b.err, s->b.code, "node '%.200s' (%.80s)", s->node->name, s->node->op);
         return INF_VALUE_NONE;

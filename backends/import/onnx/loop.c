@@ -73,7 +73,7 @@ static struct inf_onnx_scope enter_subgraph(struct inf_onnx_scope *s, struct bui
     struct inf_onnx_capture *capture = &builder->captures[which];
     *capture = (struct inf_onnx_capture){.outer = s->b.graph, .captured = &builder->captured};
     if (inf_build_ok(&s->b))
-        inner.b.code = inf_graph_create(&capture->graph, s->b.err);
+        inner.b.code = inf_graph_create_inside(&capture->graph, s->b.graph, s->b.err);
     inner.b.graph = capture->graph;
     return inner;
 }

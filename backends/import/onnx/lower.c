@@ -67,7 +67,8 @@ void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame
         struct inf_onnx_tensor tensor;
         uint32_t value;
         s->b.code = (is_model ? inf_onnx_tensor_take : inf_onnx_tensor_read)(
-            &tensor, s->import->arena, s->import->files, graph->initializers[i], s->b.err);
+            &tensor, s->import->arena, s->import->files, graph->initializers[i],
+            inf_shared_strings_pool(s->b.graph->strings), s->b.err);
         if (!inf_build_ok(&s->b))
             inf_blob_unref(&tensor.data);
         else

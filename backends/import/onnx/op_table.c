@@ -47,6 +47,8 @@ static const struct inf_onnx_op_table *const tables[] = {
     &inf_onnx_ops_early,
     &inf_onnx_ops_classic,
     &inf_onnx_ops_trees,
+    &inf_onnx_ops_label,
+    &inf_onnx_ops_text,
 };
 
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name)

@@ -46,6 +46,8 @@ extern const struct inf_onnx_op_table inf_onnx_ops_spectral;
 extern const struct inf_onnx_op_table inf_onnx_ops_early;
 extern const struct inf_onnx_op_table inf_onnx_ops_classic;
 extern const struct inf_onnx_op_table inf_onnx_ops_trees;
+extern const struct inf_onnx_op_table inf_onnx_ops_label;
+extern const struct inf_onnx_op_table inf_onnx_ops_text;
 
 // The tables of operators of com.microsoft, one for each file of onnx/contrib with operators.
 extern const struct inf_onnx_op_table inf_onnx_ops_contrib_alias;

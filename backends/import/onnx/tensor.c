@@ -52,7 +52,7 @@ static const struct {
     [5] = {"INT16", INF_DTYPE_I16, FIELD_INT32S},
     [6] = {"INT32", INF_DTYPE_I32, FIELD_INT32S},
     [7] = {"INT64", INF_DTYPE_I64, FIELD_INT64S},
-    [8] = {"STRING", INF_DTYPE_NONE, FIELD_STRINGS},
+    [8] = {"STRING", INF_DTYPE_BYTES, FIELD_STRINGS},
     [9] = {"BOOL", INF_DTYPE_BOOL, FIELD_INT32S},
     [10] = {"FLOAT16", INF_DTYPE_F16, FIELD_INT32S},
     [11] = {"DOUBLE", INF_DTYPE_F64, FIELD_DOUBLES},
@@ -92,7 +92,8 @@ struct reading {
     struct inf_span raw;
     bool has_raw;
     int64_t type, location;
-    size_t size_bytes; // size of all elements according to the shape
+    size_t size_bytes;               // size of all elements according to the shape
+    struct inf_string_pool *strings; // receives the strings
     struct inf_error *err;
 };
 
@@ -387,6 +388,38 @@ static enum inf_code read_narrow(struct reading *reading, const struct narrow *n
     return narrow->bits == 8 ? INF_OK : unpack_narrow(reading, narrow, count);
 }
 
+// --- reading strings, which are always in their own field ---
+
+static enum inf_code read_strings(struct reading *reading)
+{
+    struct inf_pb pb = {reading->bytes};
+    struct inf_pb_field field;
+    size_t count = 0, capacity = reading->size_bytes / sizeof(uint64_t);
+    bool more;
+    // Each string takes at least two bytes of the file, so the shape alone cannot ask for memory.
+    if (capacity > reading->bytes.size)
+        return fail(reading, INF_INVALID, "holds fewer than the %zu strings that its dims say",
+                    capacity);
+    reading->tensor->data = inf_blob_create(reading->size_bytes);
+    if (reading->tensor->data == NULL)
+        return fail(reading, INF_EXHAUSTED, "no memory for %zu bytes", reading->size_bytes);
+    for (;;) {
+        INF_TRY(inf_pb_next(&pb, &field, &more, reading->err));
+        if (!more)
+            break;
+        if (field.number != FIELD_STRINGS || field.type != INF_PB_BYTES)
+            continue;
+        if (count == capacity)
+            return fail(reading, INF_INVALID, "holds more strings than its dims say");
+        uint64_t *handles = reading->tensor->data->data;
+        INF_TRY(
+            inf_string_pool_add(reading->strings, field.bytes, &handles[count++], reading->err));
+    }
+    if (count < capacity)
+        return fail(reading, INF_INVALID, "holds %zu strings, its dims say %zu", count, capacity);
+    return INF_OK;
+}
+
 // --- reading a whole tensor ---
 
 static enum inf_code read_wide(struct reading *reading)
@@ -398,6 +431,8 @@ static enum inf_code read_wide(struct reading *reading)
                     inf_onnx_type_name(reading->type), (long long)reading->type);
     if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading->size_bytes))
         return fail(reading, INF_INVALID, "is larger than a tensor may be");
+    if (tensor->dtype == INF_DTYPE_BYTES)
+        return read_strings(reading);
     INF_TRY(read_data(reading));
     // Convert all nonzero bools to 1, because kernels assume that a bool is 0 or 1.
     if (tensor->dtype == INF_DTYPE_BOOL)
@@ -419,17 +454,22 @@ static enum inf_code read_tensor(struct reading *reading, struct inf_arena *aren
 
 enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
-                                   struct inf_error *err)
+                                   struct inf_string_pool *strings, struct inf_error *err)
 {
-    struct reading reading = {.tensor = tensor, .files = files, .bytes = bytes, .err = err};
+    struct reading reading = {
+        .tensor = tensor, .files = files, .bytes = bytes, .strings = strings, .err = err};
     return read_tensor(&reading, arena);
 }
 
 enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
-                                   struct inf_error *err)
+                                   struct inf_string_pool *strings, struct inf_error *err)
 {
-    struct reading reading = {
-        .tensor = tensor, .files = files, .bytes = bytes, .takes = true, .err = err};
+    struct reading reading = {.tensor = tensor,
+                              .files = files,
+                              .bytes = bytes,
+                              .takes = true,
+                              .strings = strings,
+                              .err = err};
     return read_tensor(&reading, arena);
 }

@@ -6,6 +6,7 @@
 #include "backends/base/arena.h"
 #include "backends/base/blob.h"
 #include "backends/base/role.h"
+#include "backends/base/string_pool.h"
 #include "backends/import/common/shards.h"
 #include "backends/import/onnx/protobuf.h"
 #include "proto/core/shape.h"
@@ -33,22 +34,25 @@ enum inf_dtype inf_onnx_dtype(int64_t type);
 // unknown.
 const char *inf_onnx_type_name(int64_t type);
 
-// Reads a TensorProto that was checked by inf_onnx_model_read(). Its name is copied to `arena`.
+// Reads a TensorProto that was checked by inf_onnx_model_read(). Its name is copied to `arena`,
+// and its strings to `strings`.
 //
 // INF_NOT_FOUND, INF_DENIED  the external file does not exist, or may not be read.
 // INF_INVALID      dimensions, type and data do not fit together; the text names the tensor.
-// INF_UNSUPPORTED  strings, complex numbers.
+// INF_UNSUPPORTED  complex numbers.
 // INF_EXHAUSTED    no memory.
 //
 // Blocks (reads external files).
 enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
+                                   struct inf_string_pool *strings,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Reads a TensorProto like inf_onnx_tensor_read(), but for the last time: the pages of its raw_data
 // are returned to the system and read as zeros afterwards.
 enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
+                                   struct inf_string_pool *strings,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

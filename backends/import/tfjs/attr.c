@@ -262,7 +262,7 @@ static const struct {
     [1] = {"DT_FLOAT", INF_DTYPE_F32},     [2] = {"DT_DOUBLE", INF_DTYPE_F32},
     [3] = {"DT_INT32", INF_DTYPE_I32},     [4] = {"DT_UINT8", INF_DTYPE_I32},
     [5] = {"DT_INT16", INF_DTYPE_I32},     [6] = {"DT_INT8", INF_DTYPE_I32},
-    [7] = {"DT_STRING", INF_DTYPE_NONE},   [8] = {"DT_COMPLEX64", INF_DTYPE_NONE},
+    [7] = {"DT_STRING", INF_DTYPE_BYTES},  [8] = {"DT_COMPLEX64", INF_DTYPE_NONE},
     [9] = {"DT_INT64", INF_DTYPE_I32},     [10] = {"DT_BOOL", INF_DTYPE_BOOL},
     [14] = {"DT_BFLOAT16", INF_DTYPE_F32}, [17] = {"DT_UINT16", INF_DTYPE_I32},
     [19] = {"DT_HALF", INF_DTYPE_F32},     [20] = {"DT_RESOURCE", INF_DTYPE_NONE},

@@ -11,8 +11,8 @@
 
 #define ATTRIBUTES_MAX 120
 
-static const char ragged[] = "ragged and sparse tensors have no shape that a request could carry";
-static const char text[] = "works on text, and tensors here hold numbers";
+static const char ragged[] = "ragged tensors have no shape that a request could carry";
+static const char text[] = "its regular expressions are RE2's with references to groups";
 static const char forest[] = "decision forests come as a program of their own, not as a graph";
 
 const char *inf_tfjs_missing_reason(const char *name)
@@ -23,14 +23,7 @@ const char *inf_tfjs_missing_reason(const char *name)
         {"RaggedGather", ragged},
         {"RaggedRange", ragged},
         {"RaggedTensorToTensor", ragged},
-        {"SparseFillEmptyRows", ragged},
-        {"SparseReshape", ragged},
-        {"SparseSegmentMean", ragged},
-        {"SparseSegmentSum", ragged},
         {"StaticRegexReplace", text},
-        {"StringNGrams", text},
-        {"StringSplit", text},
-        {"StringToHashBucketFast", text},
         {"SimpleMLCreateModelResource", forest},
         {"SimpleMLLoadModelFromPathWithHandle", forest},
         {"SimpleMLInferenceOpWithHandle", forest},

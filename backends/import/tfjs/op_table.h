@@ -28,5 +28,6 @@ extern const struct inf_tfjs_op_table inf_tfjs_ops_window;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_table;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_spectral;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_random;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_text;
 
 #endif

@@ -41,6 +41,13 @@ static const struct {
     {"TensorListConcatV2", "lengths", 1},
     {"TensorArrayConcatV3", "lengths", 1},
     {"Switch", "output_true", 1},
+    {"StringSplit", "values", 1},
+    {"StringSplit", "shape", 2},
+    {"StringNGrams", "ngrams_splits", 1},
+    {"SparseReshape", "output_shape", 1},
+    {"SparseFillEmptyRows", "output_values", 1},
+    {"SparseFillEmptyRows", "empty_row_indicator", 2},
+    {"SparseFillEmptyRows", "reverse_index_map", 3},
 };
 
 static uint32_t find_first_port(const char *op, const char *output_name)

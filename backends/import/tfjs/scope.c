@@ -49,7 +49,8 @@ enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype d
                                   uint32_t *out_value, struct inf_error *err)
 {
     struct inf_builder b = inf_tfjs_builder(scope, err);
-    if (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_I32 && dtype != INF_DTYPE_BOOL)
+    if (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_I32 && dtype != INF_DTYPE_BOOL &&
+        !(dtype == INF_DTYPE_BYTES && number == 0))
         inf_build_fail(&b, INF_UNSUPPORTED, "element type %s", inf_dtype_name(dtype));
     *out_value = inf_build_scalar(&b, dtype, number);
     return b.code;

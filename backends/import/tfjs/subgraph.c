@@ -78,7 +78,7 @@ static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side 
     if (values == NULL || outputs == NULL || inside.inputs == NULL)
         code = inf_fail(err, INF_EXHAUSTED, "no memory to build the graph");
     if (code == INF_OK)
-        code = inf_graph_create(&inside.graph, err);
+        code = inf_graph_create_inside(&inside.graph, scope->graph, err);
     if (code == INF_OK)
         code = inf_tfjs_region_begin(&inside, err);
     if (code == INF_OK) {

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "proto/core/bytes_tensor.h"
+
 // The range of each integer type: -min to max.
 static const struct {
     uint64_t min, max;
@@ -37,12 +39,25 @@ static bool is_real_type(const inferd_tensor *tensor)
     return tensor->dtype == INFERD_FP32 || tensor->dtype == INFERD_FP64;
 }
 
+// Returns the minimum size of an element in bytes, which is its size unless it is a string.
+static size_t element_bytes(const inferd_tensor *tensor)
+{
+    return tensor->dtype == INFERD_BYTES ? INF_BYTES_LENGTH_SIZE : inferd_dtype_size(tensor->dtype);
+}
+
+size_t inf_json_elements_room(const struct inf_json_elements *elements)
+{
+    const inferd_tensor *tensor = elements->tensor;
+    size_t text = tensor->dtype == INFERD_BYTES ? (size_t)(elements->end - elements->at) : 0;
+    return elements->count * element_bytes(tensor) + text;
+}
+
 enum inf_code inf_json_elements_begin(struct inf_json_elements *elements,
                                       const inferd_tensor *tensor, struct inf_span data,
                                       struct inf_error *err)
 {
     const char *text = (const char *)data.data;
-    size_t count = tensor->size / inferd_dtype_size(tensor->dtype);
+    size_t count = tensor->size / element_bytes(tensor);
     *elements = (struct inf_json_elements){
         .tensor = tensor, .at = text, .end = text + data.size, .count = count};
     if (tensor->dtype == INFERD_FP16 || tensor->dtype == INFERD_BF16)
@@ -165,8 +180,31 @@ static void set_levels(struct inf_json_elements *elements)
         elements->dims[i] = (size_t)tensor->shape[i];
 }
 
-// Takes an element or an opening bracket.
-static enum inf_code take_item(struct inf_json_elements *elements, struct inf_error *err)
+// Takes a string, or a part of it that ends about at `stop`.
+static enum inf_code take_string(struct inf_json_elements *elements, const char *stop,
+                                 struct inf_error *err)
+{
+    if (elements->strings.to == NULL)
+        elements->strings.to = elements->tensor->data;
+    if (!inf_json_string_read(&elements->strings, &elements->at, stop, elements->end))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
+                               "input '%s': element %zu is no string", elements->tensor->name,
+                               elements->next);
+    return INF_OK;
+}
+
+// Takes a number, or a string or a part of it that ends about at `stop`.
+static enum inf_code take_element(struct inf_json_elements *elements, const char *stop,
+                                  struct inf_error *err)
+{
+    if (elements->tensor->dtype == INFERD_BYTES)
+        return take_string(elements, stop, err);
+    return is_real_type(elements->tensor) ? take_real(elements, err) : take_integer(elements, err);
+}
+
+// Takes an element, a part of one that ends about at `stop`, or an opening bracket.
+static enum inf_code take_item(struct inf_json_elements *elements, const char *stop,
+                               struct inf_error *err)
 {
     if (elements->level == 1 && elements->levels == 0)
         set_levels(elements);
@@ -182,8 +220,9 @@ static enum inf_code take_item(struct inf_json_elements *elements, struct inf_er
     size_t *done = &elements->done[elements->level - 1];
     if (*done == elements->dims[elements->level - 1])
         return fail_shape(elements, err);
-    INF_TRY(is_real_type(elements->tensor) ? take_real(elements, err)
-                                           : take_integer(elements, err));
+    INF_TRY(take_element(elements, stop, err));
+    if (elements->strings.length != NULL)
+        return INF_OK;
     elements->next++;
     ++*done;
     elements->after_item = true;
@@ -218,6 +257,10 @@ enum inf_code inf_json_elements_read(struct inf_json_elements *elements, size_t 
     const char *stop = left > bytes_max ? elements->at + bytes_max : elements->end;
     while (elements->at < stop) {
         char c = *elements->at;
+        if (elements->strings.length != NULL) {
+            INF_TRY(take_item(elements, stop, err));
+            continue;
+        }
         if (c == ' ' || c == '\n' || c == '\r' || c == '\t') {
             elements->at++;
             continue;
@@ -229,7 +272,7 @@ enum inf_code inf_json_elements_read(struct inf_json_elements *elements, size_t 
         if (elements->after_item && elements->level == 0)
             return fail_shape(elements, err);
         INF_TRY(elements->after_item || empty ? take_separator(elements, err)
-                                              : take_item(elements, err));
+                                              : take_item(elements, stop, err));
     }
     *done = elements->at == elements->end;
     if (*done && elements->level != 0)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "client/gateway/oip/number_text.h"
+#include "client/gateway/oip/strings.h"
 #include "client/inferd.h"
 #include "proto/core/attributes.h"
 #include "proto/core/limits.h"
@@ -21,15 +22,20 @@ struct inf_json_elements {
     int level, levels;  // number of open arrays; how many an element needs (0: not known yet)
     size_t dims[INF_LIMIT_RANK], done[INF_LIMIT_RANK]; // by level: wanted and complete items
     bool after_item;                                   // a comma or a closing bracket follows
+    struct inf_json_strings strings;                   // of BYTES
 };
 
 // Begins to read `data`, a text that begins with '[' and whose last byte is the closing bracket:
 // a flat array, or arrays nested like the shape. Elements are stored in tensor->data, which must
-// have room for tensor->size bytes; both must stay valid while elements are read. Fails if the type
-// is FP16 or BF16, or if `data` is too short to have all elements.
+// have room for inf_json_elements_room() bytes; both must stay valid while elements are read. Fails
+// if the type is FP16 or BF16, or if `data` is too short to have all elements.
 enum inf_code inf_json_elements_begin(struct inf_json_elements *elements,
                                       const inferd_tensor *tensor, struct inf_span data,
                                       struct inf_error *err) INF_NODISCARD;
+
+// Returns the maximum size of the elements in bytes; they have that size unless they are strings.
+// Those have the form of libinferd, and their size is known when they are read.
+size_t inf_json_elements_room(const struct inf_json_elements *elements);
 
 // Reads about `bytes_max` bytes: the last number of them can be longer. Sets *done to true when all
 // elements are stored. Fails if the text is no valid JSON, if the arrays do not match the shape, if
@@ -42,7 +48,7 @@ enum inf_code inf_json_elements_read(struct inf_json_elements *elements, size_t 
 #define INF_JSON_ELEMENT_BYTES INF_NUMBER_PRINT_BYTES
 
 // Prints element `index` of a tensor, and returns the number of bytes. The text reads back as
-// exactly the same value. The type must not be FP16 or BF16.
+// exactly the same value. The type must not be FP16, BF16 or BYTES.
 size_t inf_json_element_print(char to[INF_JSON_ELEMENT_BYTES], const inferd_tensor *tensor,
                               size_t index);
 

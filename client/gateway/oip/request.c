@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/core/bytes_tensor.h"
 #include "proto/core/shape.h"
 #include "proto/core/utf8.h"
 
@@ -60,9 +61,10 @@ enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dim
     }
     tensor->rank = (int)rank;
     size_t count;
-    if (!inf_shape_count(&shape, &count) ||
-        !inf_size_mul(count, inferd_dtype_size(tensor->dtype), &tensor->size) ||
-        tensor->size > INF_LIMIT_TENSOR_BYTES)
+    bool is_text = tensor->dtype == INFERD_BYTES;
+    size_t element_bytes = is_text ? INF_BYTES_LENGTH_SIZE : inferd_dtype_size(tensor->dtype);
+    if (!inf_shape_count(&shape, &count) || (is_text && count > INF_LIMIT_STRING_ELEMENTS) ||
+        !inf_size_mul(count, element_bytes, &tensor->size) || tensor->size > INF_LIMIT_TENSOR_BYTES)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
                                "tensor '%s' is too large", tensor->name);
     return INF_OK;

@@ -115,10 +115,6 @@ static enum inf_code decode_type(inferd_tensor *tensor, const json_t *object, st
 {
     const char *type = json_string_value(json_object_get(object, "datatype"));
     tensor->dtype = inferd_dtype_parse(type);
-    if (type != NULL && strcmp(type, "BYTES") == 0)
-        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
-                               "input '%s': tensors of strings (BYTES) are not supported",
-                               tensor->name);
     if (tensor->dtype == 0)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
                                "input '%s' has no valid 'datatype'", tensor->name);
@@ -147,16 +143,17 @@ static enum inf_code begin_elements(struct inf_oip_json_decoder *decoder, struct
     inferd_tensor *tensor = &request->inputs[index];
     INF_TRY(inf_json_elements_begin(&decoder->elements, tensor,
                                     decoder->outline.data[decoder->next], err));
-    if (decoder->charge != NULL && !decoder->charge(decoder->context, tensor->size))
+    size_t size = inf_json_elements_room(&decoder->elements);
+    if (decoder->charge != NULL && !decoder->charge(decoder->context, size))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "the bodies of other requests need all memory");
     inferd_memory **memory = &request->memories[index];
-    if (decoder->client != NULL && tensor->size >= SHARED_MIN_BYTES &&
-        inferd_memory_alloc(decoder->client, tensor->size, memory, NULL) == INFERD_OK) {
+    if (decoder->client != NULL && size >= SHARED_MIN_BYTES &&
+        inferd_memory_alloc(decoder->client, size, memory, NULL) == INFERD_OK) {
         tensor->data = inferd_memory_data(*memory);
         tensor->memory = *memory;
     } else {
-        tensor->data = request->buffers[index] = malloc(INF_MAX(tensor->size, 1));
+        tensor->data = request->buffers[index] = malloc(INF_MAX(size, 1));
     }
     if (tensor->data == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for input '%s'",
@@ -198,12 +195,14 @@ static enum inf_code decode_input(struct inf_oip_json_decoder *decoder, size_t i
                                tensor->name);
     if (data != NULL)
         return find_elements(decoder, index, data, err);
-    if (size != tensor->size || size > binary->size)
+    bool fits = tensor->dtype == INFERD_BYTES ? size >= tensor->size : size == tensor->size;
+    if (!fits || size > binary->size)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "input '%s': binary_data_size is %llu, the shape has %zu bytes, and "
                                "%zu bytes follow",
                                tensor->name, (unsigned long long)size, tensor->size, binary->size);
     tensor->data = (void *)binary->data;
+    tensor->size = (size_t)size;
     binary->data += size;
     binary->size -= (size_t)size;
     return INF_OK;
@@ -257,6 +256,16 @@ static enum inf_code decode_outline(struct inf_oip_json_decoder *decoder, struct
     return decode_outputs(request, err);
 }
 
+// Sets the size of an input whose elements are read.
+static void end_elements(struct inf_oip_json_decoder *decoder)
+{
+    inferd_tensor *tensor = &decoder->request->inputs[decoder->inputs[decoder->next]];
+    const uint8_t *end = decoder->elements.strings.to;
+    if (tensor->dtype == INFERD_BYTES)
+        tensor->size = end != NULL ? (size_t)(end - (const uint8_t *)tensor->data) : 0;
+    decoder->elements.tensor = NULL;
+}
+
 // Reads elements of the inputs. Sets *done to true if all are read.
 static enum inf_code decode_elements(struct inf_oip_json_decoder *decoder, size_t bytes_max,
                                      bool *done, struct inf_error *err)
@@ -270,7 +279,7 @@ static enum inf_code decode_elements(struct inf_oip_json_decoder *decoder, size_
         INF_TRY(inf_json_elements_read(&decoder->elements, bytes_max, &input_done, err));
         bytes_max -= INF_MIN((size_t)(decoder->elements.at - begin), bytes_max);
         if (input_done) {
-            decoder->elements.tensor = NULL;
+            end_elements(decoder);
             *done = ++decoder->next == decoder->found;
         }
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/gateway/oip/proto_reader.h"
+#include "client/gateway/oip/strings.h"
 #include "proto/core/utf8.h"
 
 // Room for the name of one tensor and its NUL, in bytes.
@@ -178,9 +179,6 @@ static enum inf_code decode_type(struct decoder *decoder, inferd_tensor *tensor,
 {
     char type[16];
     INF_TRY(copy_string(type, sizeof type, field, "a datatype", decoder->err));
-    if (strcmp(type, "BYTES") == 0)
-        return inf_fail_reason(decoder->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
-                               "tensors of strings (BYTES) are not supported");
     tensor->dtype = inferd_dtype_parse(type);
     return tensor->dtype != 0 ? INF_OK : fail_message(decoder->err, "a datatype");
 }
@@ -326,6 +324,11 @@ static enum inf_code decode_contents(struct decoder *decoder, size_t index)
     inferd_tensor *tensor = &decoder->request->inputs[index];
     struct inf_span contents = decoder->contents[index];
     size_t count;
+    if (tensor->dtype == INFERD_BYTES) {
+        enum inf_code code = inf_oip_strings_from_contents(tensor, contents, decoder->err);
+        decoder->request->buffers[index] = tensor->data;
+        return code;
+    }
     // The elements are counted before memory is allocated, so that a request with a large shape and
     // few elements needs no memory.
     bool ok = walk_contents(tensor, contents, &count);
@@ -356,11 +359,14 @@ static enum inf_code attach_data(struct decoder *decoder)
             INF_TRY(decode_contents(decoder, i));
             continue;
         }
-        if (decoder->contents[i].data != NULL || decoder->raw[i].size != tensor->size)
+        bool fits = tensor->dtype == INFERD_BYTES ? decoder->raw[i].size >= tensor->size
+                                                  : decoder->raw[i].size == tensor->size;
+        if (decoder->contents[i].data != NULL || !fits)
             return inf_fail_reason(decoder->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                    "input '%s': %zu bytes of raw contents, the shape has %zu",
                                    tensor->name, decoder->raw[i].size, tensor->size);
         tensor->data = (void *)decoder->raw[i].data;
+        tensor->size = decoder->raw[i].size;
     }
     return INF_OK;
 }

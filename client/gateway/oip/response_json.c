@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "client/gateway/oip/elements_json.h"
+#include "client/gateway/oip/strings.h"
 
 // Makes room for `size` bytes behind the text. Returns NULL if there is no memory.
 static char *reserve_text(struct inf_oip_response_encoder *encoder, size_t size)
@@ -73,6 +74,16 @@ static enum inf_code write_head(struct inf_oip_response_encoder *encoder, struct
     return write_text(encoder, ",\"outputs\":[", false, err);
 }
 
+static size_t count_elements(const inferd_tensor *tensor)
+{
+    if (tensor->dtype != INFERD_BYTES)
+        return tensor->size / inferd_dtype_size(tensor->dtype);
+    size_t count = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        count *= (size_t)tensor->shape[i];
+    return count;
+}
+
 // Writes the name, type and shape of the current output, up to the bracket of its data, or all of
 // it if the data is binary.
 static enum inf_code begin_output(struct inf_oip_response_encoder *encoder, struct inf_error *err)
@@ -82,7 +93,7 @@ static enum inf_code begin_output(struct inf_oip_response_encoder *encoder, stru
     bool binary = encoder->output < request->output_count
                       ? request->output_is_binary[encoder->output]
                       : request->all_binary;
-    size_t count = tensor->size / inferd_dtype_size(tensor->dtype);
+    size_t count = count_elements(tensor);
     if (!binary && (tensor->dtype == INFERD_FP16 || tensor->dtype == INFERD_BF16 ||
                     count > INF_OIP_JSON_VALUES))
         return inf_fail(err, INF_INVALID,
@@ -97,7 +108,7 @@ static enum inf_code begin_output(struct inf_oip_response_encoder *encoder, stru
         INF_TRY(write_text(encoder, number, false, err));
     }
     encoder->is_binary[encoder->output] = binary;
-    encoder->element = 0;
+    encoder->element = encoder->offset = 0;
     encoder->in_data = !binary;
     if (!binary)
         return write_text(encoder, "],\"data\":[", false, err);
@@ -106,12 +117,49 @@ static enum inf_code begin_output(struct inf_oip_response_encoder *encoder, stru
     return write_text(encoder, number, false, err);
 }
 
+static enum inf_code end_output(struct inf_oip_response_encoder *encoder, struct inf_error *err)
+{
+    encoder->in_data = false;
+    encoder->output++;
+    return write_text(encoder, "]}", false, err);
+}
+
+// Writes strings of the current output. A string costs an element, and one more for each 8 bytes.
+static enum inf_code write_strings(struct inf_oip_response_encoder *encoder,
+                                   const inferd_tensor *tensor, size_t count, size_t *elements_max,
+                                   struct inf_error *err)
+{
+    inferd_string string;
+    while (encoder->element<count && * elements_max> 0) {
+        if (!inferd_string_next(tensor, &encoder->offset, &string))
+            return inf_fail(err, INF_INTERNAL, "output '%s' has too few strings", tensor->name);
+        char *to = reserve_text(encoder, INF_JSON_STRING_BYTES(string.size) + 1);
+        if (to == NULL)
+            return fail_memory(err);
+        if (encoder->element > 0)
+            *to++ = ',';
+        size_t size = inf_json_string_print(to, string);
+        if (size == 0)
+            return inf_fail(err, INF_RANGE,
+                            "output '%s': element %zu is not UTF-8; ask for binary data",
+                            tensor->name, encoder->element);
+        encoder->size = (size_t)(to + size - encoder->text);
+        encoder->element++;
+        *elements_max -= INF_MIN(1 + string.size / 8, *elements_max);
+    }
+    return INF_OK;
+}
+
 // Writes at most *elements_max elements of the current output, and subtracts their number.
 static enum inf_code write_elements(struct inf_oip_response_encoder *encoder, size_t *elements_max,
                                     struct inf_error *err)
 {
     const inferd_tensor *tensor = inferd_result_output(encoder->result, encoder->output);
-    size_t count = tensor->size / inferd_dtype_size(tensor->dtype);
+    size_t count = count_elements(tensor);
+    if (tensor->dtype == INFERD_BYTES) {
+        INF_TRY(write_strings(encoder, tensor, count, elements_max, err));
+        return encoder->element < count ? INF_OK : end_output(encoder, err);
+    }
     size_t begin = encoder->element, end = begin + INF_MIN(count - begin, *elements_max);
     char *to = reserve_text(encoder, (end - begin) * (INF_JSON_ELEMENT_BYTES + 1));
     if (to == NULL)
@@ -124,11 +172,7 @@ static enum inf_code write_elements(struct inf_oip_response_encoder *encoder, si
     encoder->size = (size_t)(to - encoder->text);
     encoder->element = end;
     *elements_max -= end - begin;
-    if (end < count)
-        return INF_OK;
-    encoder->in_data = false;
-    encoder->output++;
-    return write_text(encoder, "]}", false, err);
+    return end < count ? INF_OK : end_output(encoder, err);
 }
 
 enum inf_code inf_oip_response_encode(struct inf_oip_response_encoder *encoder, size_t elements_max,

@@ -29,12 +29,14 @@ struct inf_oip_response_encoder {
     size_t capacity;
     size_t output;  // index of the output that is being written
     size_t element; // index of its next element
+    size_t offset;  // of the next element of a tensor of strings, in bytes
     bool in_data;   // the text ends within the data of an output
 };
 
 // Writes the next part of the text, with about `elements_max` elements. Sets *done to true if the
 // text is complete. Fails if an output has more than INF_OIP_JSON_VALUES elements or elements of
-// FP16 or BF16 and the client did not ask for binary data, or if there is no memory.
+// FP16 or BF16, or strings that are not UTF-8, and the client did not ask for binary data; or if
+// there is no memory.
 enum inf_code inf_oip_response_encode(struct inf_oip_response_encoder *encoder, size_t elements_max,
                                       bool *done, struct inf_error *err) INF_NODISCARD;
 

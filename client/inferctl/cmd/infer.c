@@ -176,7 +176,7 @@ const struct command command_infer = {
     .help = REQUEST_HELP
     "  -t, --timeout MS       give up after MS milliseconds\n"
     "  -q, --queue-timeout MS give up if the run has not started after MS\n"
-    "  -o, --output DIR       write each output to DIR/NAME.npy\n"
+    "  -o, --output DIR       write each output to DIR/NAME.npy, strings to DIR/NAME.json\n"
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
     "  -l, --labels FILE      the names of the classes, one on each line (default: the\n"
     "                         labels in the model file, if it has some)\n"

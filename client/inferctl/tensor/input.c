@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs from files. A picture is scaled to the size of the input, and a table of 256 levels
 // converts each of its bytes to an element. Inputs without a file are filled with zeros or
-// pseudo-random values.
+// pseudo-random values. Strings are given as text (strings.c).
 #include "client/inferctl/tensor/input.h"
 
 #include <errno.h>
@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/strings.h"
 #include "client/inferctl/tensor/text.h"
 #include "client/picture/picture.h"
+#include "proto/core/bytes_tensor.h"
 #include "proto/core/shape.h"
 #include "proto/core/tensor_name.h"
 #include "proto/npy/npy.h"
@@ -113,6 +115,8 @@ static bool allocate_tensor(inferd_tensor *tensor, const char *name, enum inf_dt
     memcpy(tensor->shape, shape->dims, sizeof tensor->shape);
     if (!inf_shape_bytes(shape, dtype, &tensor->size))
         return false;
+    if (dtype == INF_DTYPE_BYTES) // the lengths of empty strings
+        tensor->size = inf_shape_elements(shape) * INF_BYTES_LENGTH_SIZE;
     tensor->data = calloc(1, tensor->size + 1);
     return tensor->data != NULL;
 }
@@ -315,8 +319,9 @@ int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
     if (inputs->count == TENSOR_INPUTS_MAX)
         return command_say(EXIT_USAGE, "more than %d inputs", TENSOR_INPUTS_MAX);
     inferd_tensor *tensor = &inputs->tensors[inputs->count];
-    int code = look_at_file(file, &kind);
-    if (code == EXIT_OK)
+    bool is_text = wanted->dtype == INFERD_BYTES;
+    int code = is_text ? strings_load(tensor, wanted, file) : look_at_file(file, &kind);
+    if (code == EXIT_OK && !is_text)
         code = kind == FILE_NPY ? load_npy(tensor, wanted->name, file)
                                 : load_picture(tensor, wanted, file, options);
     inputs->count += code == EXIT_OK;

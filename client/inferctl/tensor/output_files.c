@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes outputs to .npy files that are named after the outputs.
+// Writes outputs to .npy files that are named after the outputs; strings to .json files.
 #include "client/inferctl/tensor/output_files.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/strings.h"
 #include "client/inferctl/tensor/text.h"
 #include "client/inferctl/text/json_value.h"
 #include "proto/npy/npy.h"
@@ -49,10 +50,12 @@ const char *output_files_path(const char *directory, const inferd_result *result
         plain_name(inferd_result_output(result, i)->name, other);
         taken = strcmp(name, other) == 0;
     }
+    bool is_text = inferd_result_output(result, index)->dtype == INFERD_BYTES;
+    const char *end = is_text ? "json" : "npy";
     if (taken)
-        snprintf(path, PATH_MAX, "%s/%s-%zu.npy", directory, name, index);
+        snprintf(path, PATH_MAX, "%s/%s-%zu.%s", directory, name, index, end);
     else
-        snprintf(path, PATH_MAX, "%s/%s.npy", directory, name);
+        snprintf(path, PATH_MAX, "%s/%s.%s", directory, name, end);
     return path;
 }
 
@@ -75,6 +78,11 @@ int output_files_save(const char *directory, const inferd_result *result)
         struct inf_error err;
         const inferd_tensor *tensor = inferd_result_output(result, i);
         output_files_path(directory, result, i, path);
+        if (tensor->dtype == INFERD_BYTES) {
+            if (!strings_save(tensor, path))
+                return command_say(EXIT_FILE, "'%s': %s", path, strerror(errno));
+            continue;
+        }
         struct inf_shape shape = {.rank = tensor->rank};
         memcpy(shape.dims, tensor->shape, sizeof shape.dims);
         enum inf_dtype dtype = inf_dtype_parse(inferd_dtype_name(tensor->dtype));

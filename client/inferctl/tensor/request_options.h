@@ -28,7 +28,8 @@ struct request_options {
 #define REQUEST_HELP                                                                               \
     "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= is optional if\n"      \
     "                         the model has one input. Pictures are resized to the\n"              \
-    "                         model's input\n"                                                     \
+    "                         model's input. An input of strings takes NAME=TEXT, or\n"            \
+    "                         NAME=@FILE for the lines of a file\n"                                \
     "  -r, --range LOW:HIGH   the values of black and white (default: as the model says, else\n"   \
     "                         0:1, for bytes 0:255)\n"                                             \
     "      --bgr              channels in the order blue, green, red\n"                            \

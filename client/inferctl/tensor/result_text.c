@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "client/inferctl/tensor/output_files.h"
+#include "client/inferctl/tensor/strings.h"
 #include "client/inferctl/tensor/text.h"
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/table.h"
@@ -21,6 +22,9 @@ static const struct {
 };
 // Values above this have no label.
 #define LABEL_VALUE_MAX 1e9
+
+// The most strings of an output that are printed for people.
+#define STRINGS_MAX 32
 
 #define FLAGS (sizeof flag_texts / sizeof flag_texts[0])
 
@@ -137,7 +141,9 @@ static void print_people(const inferd_result *result, const struct result_view *
     for (size_t i = 0; i < inferd_result_output_count(result); i++) {
         const inferd_tensor *tensor = inferd_result_output(result, i);
         enum shown_as form = choose_form(tensor, view);
-        if (form == SHOWN_CLASSES)
+        if (tensor->dtype == INFERD_BYTES)
+            strings_print(tensor, STRINGS_MAX);
+        else if (form == SHOWN_CLASSES)
             print_top(tensor, view);
         else if (form == SHOWN_VALUES)
             print_values(tensor, view);
@@ -210,7 +216,9 @@ static json_t *output_json(const inferd_result *result, size_t index,
             output, "file",
             json_value_text(output_files_path(view->directory, result, index, path)));
     enum shown_as form = choose_form(tensor, view);
-    if (form == SHOWN_CLASSES)
+    if (tensor->dtype == INFERD_BYTES)
+        json_object_set_new(output, "strings", strings_json(tensor));
+    else if (form == SHOWN_CLASSES)
         json_object_set_new(output, "top", top_json(tensor, view));
     else if (form == SHOWN_VALUES)
         json_object_set_new(output, "values", values_json(tensor, view));

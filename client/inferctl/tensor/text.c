@@ -41,6 +41,11 @@ json_t *tensor_shape_json(const inferd_tensor *tensor)
 size_t tensor_count(const inferd_tensor *tensor)
 {
     size_t element = inferd_dtype_size(tensor->dtype);
+    size_t strings = 1;
+    for (int i = 0; tensor->dtype == INFERD_BYTES && i < tensor->rank; i++)
+        strings *= (size_t)tensor->shape[i];
+    if (tensor->dtype == INFERD_BYTES)
+        return strings;
     return element == 0 ? 0 : tensor->size / element;
 }
 
@@ -93,6 +98,8 @@ double tensor_element(const inferd_tensor *tensor, size_t index)
         return (double)((const float *)data)[index];
     case INFERD_FP64:
         return ((const double *)data)[index];
+    case INFERD_BYTES:
+        break;
     }
     return (double)NAN;
 }

@@ -38,7 +38,8 @@ static void copy_tensors(inferd_tensor *tensors, const struct inf_tensor_entry *
         tensors[i].dtype = (inferd_dtype)entries[i].dtype;
         tensors[i].rank = entries[i].shape.rank;
         memcpy(tensors[i].shape, entries[i].shape.dims, sizeof tensors[i].shape);
-        if (!inf_shape_bytes(&entries[i].shape, entries[i].dtype, &tensors[i].size))
+        if (entries[i].dtype == INF_DTYPE_BYTES ||
+            !inf_shape_bytes(&entries[i].shape, entries[i].dtype, &tensors[i].size))
             tensors[i].size = 0; // the size depends on the request
     }
 }

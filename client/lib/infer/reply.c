@@ -336,7 +336,8 @@ static bool handle_metadata(inferd_client *client, struct inf_client_call *call,
         snprintf(metadata->version_got, sizeof metadata->version_got, "%s", model->version);
         for (uint32_t i = 0; i < model->output_count; i++) {
             size_t bytes = 0;
-            if (!inf_shape_bytes(&model->outputs[i].shape, model->outputs[i].dtype, &bytes))
+            if (model->outputs[i].dtype == INF_DTYPE_BYTES ||
+                !inf_shape_bytes(&model->outputs[i].shape, model->outputs[i].dtype, &bytes))
                 bytes = UNKNOWN_OUTPUT_BYTES;
             if (!inf_client_metadata_note_output(metadata, model->outputs[i].name, bytes))
                 metadata->complete = false;

@@ -76,7 +76,8 @@ static enum inf_code check_input(const inferd_client *client, const inferd_tenso
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "input '%s': no tensor can be %s %s", tensor->name,
                                inferd_dtype_name(tensor->dtype), inf_shape_print(&shape, text));
-    if (size != tensor->size)
+    // The size of strings follows from their lengths, which the daemon reads.
+    if (size != tensor->size && tensor->dtype != INFERD_BYTES)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "input '%s': %zu bytes were given; %s %s has %zu", tensor->name,
                                tensor->size, inferd_dtype_name(tensor->dtype),

@@ -25,12 +25,51 @@ _DTYPES = {
     'BF16': numpy.uint16,
     'FP32': numpy.float32,
     'FP64': numpy.float64,
+    'BYTES': numpy.object_,
 }
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
 _FLAGS = {1: 'padded', 2: 'split', 4: 'again', 8: 'moved'}
 _FRESH_S = 1.0  # maximum age of a description that may refuse a request
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
+
+
+def _as_array(name, value):
+    """Returns an input as an array. Strings, as str or bytes in arrays or lists, become an object
+    array of bytes.
+    """
+    array = numpy.asarray(value)
+    if array.dtype.kind not in 'OSU':
+        return array
+    if not isinstance(value, numpy.ndarray):  # NumPy drops NULs from the ends of strings
+        array = numpy.asarray(value, dtype=object)
+    strings = numpy.empty(array.shape, dtype=object)
+    for at, text in numpy.ndenumerate(array):
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"input '{name}': wanted str or bytes, got {type(text).__name__}")
+        strings[at] = text.encode() if isinstance(text, str) else bytes(text)
+    return strings
+
+
+def _pack(strings):
+    """Returns the bytes of a tensor of strings: before each its length in 4 bytes."""
+    parts = []
+    for text in strings.flat:
+        parts += len(text).to_bytes(4, 'little'), text
+    return b''.join(parts)
+
+
+def _unpack(data, shape):
+    """Returns the strings of a tensor, as an object array of bytes."""
+    strings = numpy.empty(math.prod(shape), dtype=object)
+    data, at = bytes(data), 0
+    for i in range(len(strings)):
+        end = at + 4 + int.from_bytes(data[at : at + 4], 'little')
+        if at + 4 > len(data) or end > len(data):
+            raise Error('INTERNAL', 'BUG', 'the strings of the reply are cut off')
+        strings[i] = data[at + 4 : end]
+        at = end
+    return strings.reshape(shape)
 
 
 def _aligned(size):
@@ -70,7 +109,7 @@ class Inference:
 
     def __init__(self, client, message, inputs, outputs, out, take, keep, span=None):
         self._client, self._message, self._span = client, message, span
-        self._inputs = {name: numpy.asarray(value) for name, value in inputs.items()}
+        self._inputs = {name: _as_array(name, value) for name, value in inputs.items()}
         self._wanted = list(outputs) if outputs is not None else list(out) or None
         self._out, self._take, self._keep = out, take, keep
         for name, array in out.items():
@@ -191,12 +230,14 @@ class Inference:
         for name, array in self._inputs.items():
             if array.dtype.newbyteorder('=') not in _NAMES:
                 raise TypeError(f"input '{name}': no tensor has elements of {array.dtype}")
-            array = array.astype(array.dtype.newbyteorder('<'), copy=False)
             entry = {
                 'name': name,
                 'datatype': _NAMES[array.dtype.newbyteorder('=')],
                 'shape': array.shape,
             }
+            if array.dtype == object:
+                array = numpy.frombuffer(_pack(array), numpy.uint8)
+            array = array.astype(array.dtype.newbyteorder('<'), copy=False)
             entries.append(entry)
             region, offset = self._client._memory.find(array)
             if region is None and array.nbytes >= _INLINE_BYTES:
@@ -210,6 +251,8 @@ class Inference:
                 }
                 continue
             parts.append(bytes(_aligned(size) - size))
+            if entry['datatype'] == 'BYTES':
+                entry['location'] = {'offset': _aligned(size), 'length': array.nbytes}
             size = _aligned(size) + array.nbytes
             parts.append(array.tobytes())
         return entries, parts, size
@@ -279,6 +322,8 @@ class Inference:
         dtype = numpy.dtype(_DTYPES[output['datatype']])
         size = math.prod(shape) * dtype.itemsize
         location = output['location'] or {'region_id': 0, 'offset': _aligned(at)}
+        if dtype == object:
+            return self._strings(name, location, shape, data)
         if location['region_id'] == 0:
             offset = location['offset']
             if name in self._out:
@@ -299,6 +344,16 @@ class Inference:
             return self._client._memory.array(self._rooms.pop(name), shape, dtype), at
         whole = self._out[name].reshape(-1).view(numpy.uint8)
         return whole[:size].view(dtype).reshape(shape), at
+
+    def _strings(self, name, location, shape, data):
+        """Returns the strings of an output, and the end of their bytes in the data of the reply."""
+        if name in self._out:
+            raise ValueError(f"out '{name}': strings cannot be written to an array")
+        offset, size = location['offset'], location['length']
+        if location['region_id'] == 0:
+            return _unpack(data[offset : offset + size], shape), offset + size
+        whole = self._client._memory.array(self._rooms.pop(name), (size,), numpy.dtype(numpy.uint8))
+        return _unpack(whole, shape), len(data)
 
     def _keep_out(self, name, data, shape, dtype):
         """Copies an output to the array that the caller passed in `out`."""

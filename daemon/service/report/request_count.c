@@ -86,8 +86,11 @@ static uint64_t sum_input_bytes(const struct inf_job *job)
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < job->input_count; i++) {
+        enum inf_dtype dtype = graph->values[graph->inputs[i].value].dtype;
         size_t bytes = 0;
-        if (inf_shape_bytes(&job->shapes[i], graph->values[graph->inputs[i].value].dtype, &bytes))
+        if (dtype == INF_DTYPE_BYTES)
+            sum += job->string_bytes[i];
+        else if (inf_shape_bytes(&job->shapes[i], dtype, &bytes))
             sum += bytes;
     }
     return sum;

@@ -198,11 +198,10 @@ class Inference(GrpcCase):
             {'id': 'i' * 300},
         ):
             self.assert_fails(invalid, add_request(**changes))
-        unimplemented = grpc.StatusCode.UNIMPLEMENTED
         self.assert_fails(
-            unimplemented,
-            add_request(inputs=[tensor('a', 'BYTES', [1]), tensor('b', 'FP32', [1, 4])]),
+            invalid, add_request(inputs=[tensor('a', 'BYTES', [1]), tensor('b', 'FP32', [1, 4])])
         )
+        unimplemented = grpc.StatusCode.UNIMPLEMENTED
         request = add_request()
         request.inputs[0].parameters['shared_memory_region'].string_param = 'a'
         self.assert_fails(unimplemented, request)

@@ -212,9 +212,6 @@ class Json(Case):
         for name in ('classification', 'shared_memory_region'):
             request = dict(ADD, parameters={name: 1})
             self.assertEqual(self.infer('add', request).status, 501, name)
-        request = json.loads(json.dumps(ADD))
-        request['inputs'][0]['datatype'] = 'BYTES'
-        self.assertEqual(self.infer('add', request).status, 501)
 
     def test_compressed_requests_and_responses(self):
         count = 1000

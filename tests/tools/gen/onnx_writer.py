@@ -6,10 +6,11 @@ It encodes the messages of protobuf itself.
 import array
 import random
 
-FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
+FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL = 1, 2, 3, 6, 7, 8, 9  # TensorProto.DataType
 CODES = {FLOAT: "f", UINT8: "B", INT8: "b", INT32: "i", INT64: "q"}
 IR_VERSION, OPSET = 8, 13
-ATTRIBUTE_INT, ATTRIBUTE_STRING, ATTRIBUTE_INTS = 2, 3, 7  # AttributeProto.AttributeType
+# AttributeProto.AttributeType
+ATTRIBUTE_INT, ATTRIBUTE_STRING, ATTRIBUTE_FLOATS, ATTRIBUTE_INTS, ATTRIBUTE_STRINGS = 2, 3, 6, 7, 8
 
 
 def varint(value):
@@ -32,11 +33,17 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An integer, a text or a list of integers."""
+    """An integer, a text, or a list of integers, of floats or of texts."""
     if isinstance(value, str):
         return field(1, name) + field(4, value) + field(20, ATTRIBUTE_STRING)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
+    if value and isinstance(value[0], str):
+        texts = b"".join(field(9, text) for text in value)
+        return field(1, name) + texts + field(20, ATTRIBUTE_STRINGS)
+    if value and isinstance(value[0], float):
+        packed = array.array("f", value).tobytes()
+        return field(1, name) + field(7, packed) + field(20, ATTRIBUTE_FLOATS)
     return (
         field(1, name) + b"".join(field(8, number) for number in value) + field(20, ATTRIBUTE_INTS)
     )
@@ -49,7 +56,10 @@ def port(name, dims, dtype=FLOAT):
 
 
 def tensor(dtype, dims, values, name=""):
-    """A TensorProto of numbers, or of bytes that are them already."""
+    """A TensorProto of numbers, or of bytes that are them already, or of strings."""
+    if dtype == STRING:
+        texts = b"".join(field(6, text) for text in values)
+        return b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name) + texts
     data = values if isinstance(values, bytes) else array.array(CODES[dtype], values).tobytes()
     return (
         b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name) + field(9, data)
@@ -81,7 +91,7 @@ class Graph:
             size *= dim
         return self.const(FLOAT, dims, (self.block * (size // len(self.block) + 1))[:size])
 
-    def add(self, op, inputs, outputs, **attributes):
+    def add(self, op, inputs, outputs, domain="", **attributes):
         """Adds a node of so many outputs, which it returns."""
         names = [f"v{len(self.nodes)}" + f"_{i}" * (i > 0) for i in range(outputs)]
         body = (
@@ -90,7 +100,7 @@ class Graph:
             + field(4, op)
         )
         body += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
-        self.nodes.append(field(1, body))
+        self.nodes.append(field(1, body + (field(7, domain) if domain else b"")))
         return names
 
     def node(self, op, inputs, **attributes):
@@ -101,11 +111,13 @@ class Graph:
         """Writes the model from x to `y`."""
         self.write_ports(path, name, [port("x", x_dims)], [port(y, y_dims)])
 
-    def write_ports(self, path, name, inputs, outputs):
-        """Writes the model with these ports."""
+    def write_ports(self, path, name, inputs, outputs, opsets=None):
+        """Writes the model with these ports, and with the versions of domains in `opsets`."""
         body = b"".join(self.nodes) + field(2, name) + b"".join(self.constants)
         body += b"".join(field(11, one) for one in inputs) + b"".join(
             field(12, one) for one in outputs
         )
         with open(path, "wb") as file:
-            file.write(field(1, IR_VERSION) + field(7, body) + field(8, field(2, OPSET)))
+            file.write(field(1, IR_VERSION) + field(7, body))
+            for domain, version in (opsets or {"": OPSET}).items():
+                file.write(field(8, field(1, domain) + field(2, version)))

@@ -121,3 +121,18 @@ struct tool_difference tool_compare(const void *got, const struct inf_npy *refer
         (!tolerance->top1 || difference.same_top);
     return difference;
 }
+
+struct tool_difference tool_compare_strings(const struct inf_strings *strings, const uint64_t *got,
+                                            const uint64_t *reference, size_t count)
+{
+    struct tool_difference difference = {.count = count};
+    for (size_t i = 0; i < count; i++) {
+        struct inf_span has, wanted;
+        bool same = inf_strings_get(strings, got[i], &has, NULL) == INF_OK &&
+                    inf_strings_get(strings, reference[i], &wanted, NULL) == INF_OK &&
+                    inf_string_compare(has, wanted) == 0;
+        difference.outside += !same;
+    }
+    difference.ok = difference.outside == 0;
+    return difference;
+}

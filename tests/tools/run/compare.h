@@ -3,6 +3,7 @@
 #ifndef INF_TESTS_TOOLS_RUN_COMPARE_H
 #define INF_TESTS_TOOLS_RUN_COMPARE_H
 
+#include "backends/base/string_pool.h"
 #include "proto/npy/npy.h"
 
 // The accepted difference between a tensor and its reference. Members that do not apply are 0 or
@@ -27,6 +28,11 @@ struct tool_difference {
     bool same_top;
     bool ok;
 };
+
+// Compares `count` handles of strings. A handle of `reference`, and one of `got` that is no
+// constant, refers to the strings of the run.
+struct tool_difference tool_compare_strings(const struct inf_strings *strings, const uint64_t *got,
+                                            const uint64_t *reference, size_t count);
 
 // Compares `got` with `reference`. `got` has the element type and shape of `reference`.
 struct tool_difference tool_compare(const void *got, const struct inf_npy *reference,

@@ -25,7 +25,7 @@ static const struct type {
 } types[] = {
     {"float32", 1, INF_DTYPE_F32},  {"uint8", 2, INF_DTYPE_U8},     {"int8", 3, INF_DTYPE_I8},
     {"uint16", 4, INF_DTYPE_U16},   {"int16", 5, INF_DTYPE_I16},    {"int32", 6, INF_DTYPE_I32},
-    {"int64", 7, INF_DTYPE_I64},    {"string", 8, INF_DTYPE_NONE},  {"bool", 9, INF_DTYPE_BOOL},
+    {"int64", 7, INF_DTYPE_I64},    {"string", 8, INF_DTYPE_BYTES}, {"bool", 9, INF_DTYPE_BOOL},
     {"float16", 10, INF_DTYPE_F16}, {"float64", 11, INF_DTYPE_F64}, {"uint32", 12, INF_DTYPE_U32},
     {"uint64", 13, INF_DTYPE_U64},  {"uint4", 21, INF_DTYPE_NONE},  {"int4", 22, INF_DTYPE_NONE},
 };
@@ -93,8 +93,16 @@ static enum inf_code read_shape(struct inf_shape *shape, const json_t *tensor,
     return INF_OK;
 }
 
-static enum inf_code read_tensor(struct contrib_tensor *tensor, const json_t *json, int index,
-                                 struct inf_error *err)
+static enum inf_code put_string(struct contrib_tensor *tensor, struct inf_string_pool *strings,
+                                size_t index, const json_t *json, struct inf_error *err)
+{
+    const struct inf_span text = {(const uint8_t *)json_string_value(json),
+                                  json_string_length(json)};
+    return inf_string_pool_add(strings, text, &((uint64_t *)tensor->data->data)[index], err);
+}
+
+static enum inf_code read_tensor(struct contrib_tensor *tensor, struct inf_string_pool *strings,
+                                 const json_t *json, int index, struct inf_error *err)
 {
     const struct type *type = find_type(json);
     const json_t *data = json_object_get(json, "data");
@@ -112,8 +120,13 @@ static enum inf_code read_tensor(struct contrib_tensor *tensor, const json_t *js
     tensor->data = inf_blob_create(size_bytes);
     if (tensor->data == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory");
-    for (size_t i = 0; i < json_array_size(data); i++)
-        put_element(tensor, i, json_array_get(data, i));
+    for (size_t i = 0; i < json_array_size(data); i++) {
+        const json_t *element = json_array_get(data, i);
+        if (tensor->dtype == INF_DTYPE_BYTES)
+            INF_TRY(put_string(tensor, strings, i, element, err));
+        else
+            put_element(tensor, i, element);
+    }
     return INF_OK;
 }
 
@@ -260,11 +273,13 @@ static void write_model(struct inf_pb_writer *to, const json_t *line)
         write_opset(to, "", four ? OPSET_BESIDE_FOUR : OPSET_BESIDE);
 }
 
-// Appends the tensors of the list that are not absent to `tensors`. If `inputs` is true, tensors
-// with 4-bit elements are omitted, because they are initialisers.
-static enum inf_code read_tensors(struct contrib_tensor *tensors, uint32_t *count,
-                                  const json_t *list, bool inputs, struct inf_error *err)
+// Appends the tensors of the list that are not absent to the inputs or outputs. If `inputs` is
+// true, tensors with 4-bit elements are omitted, because they are initialisers.
+static enum inf_code read_tensors(struct contrib_case *subject, const json_t *list, bool inputs,
+                                  struct inf_error *err)
 {
+    struct contrib_tensor *tensors = inputs ? subject->inputs : subject->outputs;
+    uint32_t *count = inputs ? &subject->input_count : &subject->output_count;
     json_t *tensor;
     size_t i;
     json_array_foreach(list, i, tensor)
@@ -273,7 +288,7 @@ static enum inf_code read_tensors(struct contrib_tensor *tensors, uint32_t *coun
             continue;
         if (*count == CONTRIB_TENSORS)
             return inf_fail(err, INF_UNSUPPORTED, "more than %d tensors", CONTRIB_TENSORS);
-        INF_TRY(read_tensor(&tensors[*count], tensor, (int)i, err));
+        INF_TRY(read_tensor(&tensors[*count], &subject->strings, tensor, (int)i, err));
         *count += !inputs || !is_four_bits(find_type(tensor));
     }
     return INF_OK;
@@ -286,10 +301,8 @@ enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line
     if (!json_is_string(json_object_get(line, "op")) ||
         !json_is_string(json_object_get(line, "domain")))
         return inf_fail(err, INF_INVALID, "a line is no case");
-    INF_TRY(read_tensors(subject->inputs, &subject->input_count, json_object_get(line, "inputs"),
-                         true, err));
-    INF_TRY(read_tensors(subject->outputs, &subject->output_count, json_object_get(line, "outputs"),
-                         false, err));
+    INF_TRY(read_tensors(subject, json_object_get(line, "inputs"), true, err));
+    INF_TRY(read_tensors(subject, json_object_get(line, "outputs"), false, err));
     write_model(&subject->model, line);
     return INF_OK;
 }
@@ -300,5 +313,6 @@ void contrib_case_fini(struct contrib_case *subject)
         inf_blob_unref(&subject->inputs[i].data);
         inf_blob_unref(&subject->outputs[i].data);
     }
+    inf_string_pool_fini(&subject->strings);
     inf_pb_writer_fini(&subject->model);
 }

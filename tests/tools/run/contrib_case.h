@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "backends/base/blob.h"
+#include "backends/base/string_pool.h"
 #include "proto/core/shape.h"
 #include "proto/core/status.h"
 #include "tests/support/models/onnx_writer.h"
@@ -26,6 +27,7 @@ struct contrib_case {
     struct inf_pb_writer model; // the bytes of the ModelProto
     struct contrib_tensor inputs[CONTRIB_TENSORS], outputs[CONTRIB_TENSORS];
     uint32_t input_count, output_count; // without absent tensors and initialisers
+    struct inf_string_pool strings;     // the strings of inputs and outputs, and of the run
 };
 
 // Reads a line of cases.jsonl. The caller calls contrib_case_fini(), also after a failure.

@@ -77,6 +77,7 @@ struct made {
 };
 
 static enum inf_code compare_output(const struct made *made, const struct contrib_tensor *wanted,
+                                    const struct inf_strings *strings,
                                     const struct tool_tolerance *tolerance, struct inf_error *err)
 {
     char has[INF_SHAPE_TEXT_SIZE], wants[INF_SHAPE_TEXT_SIZE];
@@ -89,7 +90,11 @@ static enum inf_code compare_output(const struct made *made, const struct contri
                         inf_dtype_name(wanted->dtype), inf_shape_print(&wanted->shape, wants));
     const struct inf_npy reference = {
         .dtype = wanted->dtype, .shape = wanted->shape, .data = wanted->data->data};
-    struct tool_difference difference = tool_compare(made->data, &reference, tolerance);
+    struct tool_difference difference =
+        made->dtype == INF_DTYPE_BYTES
+            ? tool_compare_strings(strings, made->data, wanted->data->data,
+                                   inf_shape_elements(&made->shape))
+            : tool_compare(made->data, &reference, tolerance);
     if (!difference.ok)
         return inf_fail(err, INF_INTERNAL, "output %d differs by up to %.3g in %zu of %zu elements",
                         wanted->index, difference.max_abs, difference.outside, difference.count);
@@ -99,10 +104,12 @@ static enum inf_code compare_output(const struct made *made, const struct contri
 // Compares all outputs with the recorded ones. Outputs of known size are in `blobs`. Outputs of
 // unknown size were allocated by the executable.
 static enum inf_code compare_outputs(struct inf_executable *executable,
-                                     const struct contrib_case *subject, struct inf_blob **blobs,
+                                     struct contrib_case *subject, struct inf_blob **blobs,
                                      const struct tool_tolerance *tolerance, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
+    const struct inf_strings strings = {.constants = inf_shared_strings_pool(graph->strings),
+                                        .run = &subject->strings};
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         struct made made = {value->dtype, value->shape, blobs[i] != NULL ? blobs[i]->data : NULL};
@@ -111,14 +118,14 @@ static enum inf_code compare_outputs(struct inf_executable *executable,
             made = (struct made){result.dtype, result.shape, result.data};
         if (made.data == NULL)
             return inf_fail(err, INF_INTERNAL, "output %u has no known size", i);
-        INF_TRY(compare_output(&made, &subject->outputs[i], tolerance, err));
+        INF_TRY(compare_output(&made, &subject->outputs[i], &strings, tolerance, err));
     }
     return INF_OK;
 }
 
-static enum inf_code run_executable(struct inf_executable *executable,
-                                    const struct contrib_case *subject, const bool *is_bound,
-                                    const struct tool_tolerance *tolerance, struct inf_error *err)
+static enum inf_code run_executable(struct inf_executable *executable, struct contrib_case *subject,
+                                    const bool *is_bound, const struct tool_tolerance *tolerance,
+                                    struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     struct inf_blob *blobs[CONTRIB_TENSORS] = {0};
@@ -138,7 +145,8 @@ static enum inf_code run_executable(struct inf_executable *executable,
             blobs[i] = inf_blob_create(size_bytes);
         outputs[i] = blobs[i] != NULL ? blobs[i]->data : NULL;
     }
-    struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    struct inf_execution execution = {
+        .inputs = inputs, .outputs = outputs, .strings = &subject->strings};
     enum inf_code code = inf_executable_run(executable, &execution, err);
     if (code == INF_OK)
         code = compare_outputs(executable, subject, blobs, tolerance, err);
@@ -149,7 +157,7 @@ static enum inf_code run_executable(struct inf_executable *executable,
 }
 
 // Runs the case once. Inputs i with is_bound[i] become constants of the model.
-static enum inf_code try_case(const struct judge *judge, const struct contrib_case *subject,
+static enum inf_code try_case(const struct judge *judge, struct contrib_case *subject,
                               const bool *is_bound, const struct tool_tolerance *tolerance,
                               struct inf_error *err)
 {
@@ -189,19 +197,20 @@ static void bind_inputs(const struct contrib_case *subject, bool *is_bound, bool
 {
     for (uint32_t i = 0; i < subject->input_count; i++) {
         const struct contrib_tensor *tensor = &subject->inputs[i];
-        is_bound[i] = tensor->dtype != INF_DTYPE_NONE && tensor->shape.rank <= 1 &&
-                      (floats || !inf_dtype_is_float(tensor->dtype)) &&
+        is_bound[i] = tensor->dtype != INF_DTYPE_NONE && tensor->dtype != INF_DTYPE_BYTES &&
+                      tensor->shape.rank <= 1 && (floats || !inf_dtype_is_float(tensor->dtype)) &&
                       inf_shape_elements(&tensor->shape) <= SMALL_COUNT;
     }
 }
 
-static enum inf_code run_case(const struct judge *judge, const struct contrib_case *subject,
+static enum inf_code run_case(const struct judge *judge, struct contrib_case *subject,
                               const struct tool_tolerance *tolerance, bool *bound,
                               struct inf_error *err)
 {
     bool is_bound[CONTRIB_TENSORS] = {false};
     for (uint32_t i = 1; judge->constants && i < subject->input_count; i++)
-        is_bound[i] = subject->inputs[i].dtype != INF_DTYPE_NONE;
+        is_bound[i] = subject->inputs[i].dtype != INF_DTYPE_NONE &&
+                      subject->inputs[i].dtype != INF_DTYPE_BYTES;
     enum inf_code code = try_case(judge, subject, is_bound, tolerance, err);
     for (int floats = 0; floats < 2 && is_refused(code) && !judge->constants; floats++) {
         struct inf_error again = {0};

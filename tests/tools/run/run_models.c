@@ -21,6 +21,7 @@
 
 #include "backends/base/blob.h"
 #include "daemon/load/precision.h"
+#include "proto/core/tensor_name.h"
 #include "proto/npy/npy.h"
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
@@ -34,6 +35,7 @@ struct judge {
     const char *written;   // directory to which outputs of 8-bit integers are written; NULL: none
     unsigned models, unsupported, refused, recomputed, ok, failed, informative;
     bool tried; // true: it was checked whether the current model may use the precision
+    struct inf_string_pool strings; // the strings of the current case
 };
 
 // --- running one test case of a model ---
@@ -52,25 +54,55 @@ static const char *read_text(const json_t *object, const char *key)
     return value != NULL ? value : "";
 }
 
-static enum inf_code load_tensor(const struct judge *judge, const json_t *tensor,
-                                 struct inf_npy *npy, struct inf_error *err)
+// Reads a tensor of strings: {"shape": [...], "data": ["...", ...]}. Its elements become handles.
+static enum inf_code load_strings(struct judge *judge, const char *path, struct inf_npy *npy,
+                                  struct inf_error *err)
+{
+    json_t *file = json_load_file(path, 0, NULL);
+    const json_t *shape = json_object_get(file, "shape"), *data = json_object_get(file, "data");
+    *npy =
+        (struct inf_npy){.dtype = INF_DTYPE_BYTES, .shape.rank = (int32_t)json_array_size(shape)};
+    for (int32_t i = 0; i < npy->shape.rank && i < INF_LIMIT_RANK; i++)
+        npy->shape.dims[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    enum inf_code code = INF_OK;
+    if (file == NULL || npy->shape.rank > INF_LIMIT_RANK ||
+        !inf_shape_bytes(&npy->shape, INF_DTYPE_BYTES, &npy->size_bytes) ||
+        npy->size_bytes != json_array_size(data) * sizeof(uint64_t))
+        code = inf_fail(err, INF_INVALID, "'%s' is no tensor of strings", path);
+    if (code == INF_OK)
+        npy->data = aligned_alloc(64, (npy->size_bytes + 127) / 64 * 64);
+    for (size_t i = 0; code == INF_OK && i < json_array_size(data); i++) {
+        const json_t *text = json_array_get(data, i);
+        const struct inf_span string = {(const uint8_t *)json_string_value(text),
+                                        json_string_length(text)};
+        code = inf_string_pool_add(&judge->strings, string, &((uint64_t *)npy->data)[i], err);
+    }
+    json_decref(file);
+    return code;
+}
+
+static enum inf_code load_tensor(struct judge *judge, const json_t *tensor, struct inf_npy *npy,
+                                 struct inf_error *err)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", judge->directory, read_text(tensor, "file"));
+    if (strcmp(read_text(tensor, "dtype"), "string") == 0)
+        return load_strings(judge, path, npy, err);
     return inf_npy_load(npy, path, err);
 }
 
 // Returns the index of the port called `name`. TFLite tensors may have no name, or one that is too
-// long for a port; such a tensor is found by `position`.
+// long for a port; such a tensor is found by `position`, and so is one whose port is called
+// otherwise.
 static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name,
                           size_t position)
 {
-    uint32_t i = 0;
     if (*name == '\0' || strlen(name) >= INF_LIMIT_TENSOR_NAME)
         return (uint32_t)INF_MIN(position, (size_t)count);
-    while (i < count && strcmp(ports[i].name, name) != 0)
-        i++;
-    return i;
+    uint32_t found = inf_tensor_names_find(INF_TENSOR_NAMES(ports, count), name, strlen(name));
+    // A manifest names a tensor of TensorFlow; the port may have the name of the signature.
+    bool is_tensor = strlen(name) > 2 && strcmp(name + strlen(name) - 2, ":0") == 0;
+    return found == count && is_tensor ? (uint32_t)INF_MIN(position, (size_t)count) : found;
 }
 
 // Sets an input that a case does not give to zeros, if it is the state of a model: an output has
@@ -96,7 +128,7 @@ static enum inf_code clear_state(const struct inf_graph *graph, uint32_t port, s
     return npy->data != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory");
 }
 
-static enum inf_code load_inputs(const struct judge *judge, const struct inf_graph *graph,
+static enum inf_code load_inputs(struct judge *judge, const struct inf_graph *graph,
                                  const json_t *inputs, struct inf_npy *npys, struct inf_error *err)
 {
     size_t index;
@@ -119,7 +151,8 @@ static enum inf_code load_inputs(const struct judge *judge, const struct inf_gra
     return INF_OK;
 }
 
-static enum inf_code run_executable(struct run *run, atomic_bool *overflowed, struct inf_error *err)
+static enum inf_code run_executable(struct judge *judge, struct run *run, atomic_bool *overflowed,
+                                    struct inf_error *err)
 {
     const void *inputs[INF_LIMIT_TENSORS];
     void *outputs[INF_LIMIT_TENSORS];
@@ -137,7 +170,7 @@ static enum inf_code run_executable(struct run *run, atomic_bool *overflowed, st
         outputs[i] = run->outputs[i]->data;
     }
     struct inf_execution execution = {
-        .inputs = inputs, .outputs = outputs, .overflowed = overflowed};
+        .inputs = inputs, .outputs = outputs, .overflowed = overflowed, .strings = &judge->strings};
     return inf_executable_run(run->executable, &execution, err);
 }
 
@@ -186,7 +219,13 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
         inf_npy_unload(&reference);
         return code;
     }
-    struct tool_difference difference = tool_compare(result.data, &reference, &tolerance);
+    const struct inf_strings strings = {.constants = inf_shared_strings_pool(run->graph->strings),
+                                        .run = &judge->strings};
+    struct tool_difference difference =
+        result.dtype == INF_DTYPE_BYTES
+            ? tool_compare_strings(&strings, result.data, reference.data,
+                                   inf_shape_elements(&result.shape))
+            : tool_compare(result.data, &reference, &tolerance);
     inf_npy_unload(&reference);
     bool is_byte = result.dtype == INF_DTYPE_I8 || result.dtype == INF_DTYPE_U8;
     if (judge->written != NULL && is_byte) {
@@ -237,7 +276,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
                                  const struct inf_shape *shapes, struct inf_error *err)
 {
     atomic_bool overflowed = false;
-    INF_TRY(run_executable(run, &overflowed, err));
+    INF_TRY(run_executable(judge, run, &overflowed, err));
     if (!atomic_load(&overflowed))
         return INF_OK;
     const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
@@ -249,7 +288,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
     INF_TRY(
         inf_model_acquire_with(model, judge->engine.device, &fp32, shapes, &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
-    return run_executable(run, NULL, err);
+    return run_executable(judge, run, NULL, err);
 }
 
 static enum inf_code run_case(struct judge *judge, struct inf_model *model, struct run *run,
@@ -299,6 +338,7 @@ static void judge_case(struct judge *judge, struct inf_model *model, const char 
         inf_npy_unload(&run->inputs[i]);
         inf_blob_unref(&run->outputs[i]);
     }
+    inf_string_pool_fini(&judge->strings);
     free(run);
 }
 

@@ -50,6 +50,7 @@ struct test {
     char directory[PATH_SIZE];
     char model[256];
     struct inf_arena arena;
+    struct inf_string_pool strings;        // the strings of inputs and outputs, and of the run
     const char *inputs[INF_LIMIT_TENSORS]; // names of the inputs, in the order of the model file
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     enum inf_dtype dtypes[INF_LIMIT_TENSORS];
@@ -75,7 +76,7 @@ static enum inf_code read_tensor(struct test *test, const char *name,
     close(fd);
     INF_TRY(code);
     struct inf_span bytes = {(const uint8_t *)data, size};
-    code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, err);
+    code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, &test->strings, err);
     free(data);
     return code;
 }
@@ -194,8 +195,9 @@ struct made {
     const void *data;
 };
 
-static enum inf_code compare_output(struct test *test, const struct made *made, unsigned set,
-                                    uint32_t index, struct inf_error *err)
+static enum inf_code compare_output(struct test *test, const struct made *made,
+                                    const struct inf_graph *graph, unsigned set, uint32_t index,
+                                    struct inf_error *err)
 {
     static const struct tool_tolerance tolerance = {
         .atol = 1e-7, .rtol = 1e-3, .of_largest = ROUNDING};
@@ -215,7 +217,13 @@ static enum inf_code compare_output(struct test *test, const struct made *made, 
                         inf_dtype_name(made->dtype), inf_shape_print(&made->shape, has),
                         inf_dtype_name(wanted.dtype), inf_shape_print(&wanted.shape, wants));
     } else {
-        struct tool_difference difference = tool_compare(made->data, &reference, &tolerance);
+        const struct inf_strings strings = {.constants = inf_shared_strings_pool(graph->strings),
+                                            .run = &test->strings};
+        struct tool_difference difference =
+            made->dtype == INF_DTYPE_BYTES
+                ? tool_compare_strings(&strings, made->data, wanted.data->data,
+                                       inf_shape_elements(&made->shape))
+                : tool_compare(made->data, &reference, &tolerance);
         if (!difference.ok)
             code =
                 inf_fail(err, INF_INTERNAL, "output %u differs by up to %.3g (%.3g of the value)",
@@ -239,7 +247,7 @@ static enum inf_code compare_outputs(struct test *test, struct inf_executable *e
         if (made.data == NULL)
             return inf_fail(err, INF_UNSUPPORTED, "output '%s' has no known size",
                             graph->outputs[i].name);
-        INF_TRY(compare_output(test, &made, set, i, err));
+        INF_TRY(compare_output(test, &made, graph, set, i, err));
     }
     return INF_OK;
 }
@@ -273,7 +281,8 @@ static enum inf_code run_executable(struct test *test, struct inf_executable *ex
         else
             outputs[i] = blobs[i]->data;
     }
-    struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    struct inf_execution execution = {
+        .inputs = inputs, .outputs = outputs, .strings = &test->strings};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     if (code == INF_OK)
@@ -312,7 +321,8 @@ static bool bind_more(struct test *test, bool floats)
     bool changed = false;
     for (uint32_t i = 0; i < test->input_count; i++) {
         const struct inf_onnx_tensor *given = &test->given[i];
-        bool binds = given->shape.rank <= 1 && (floats || !inf_dtype_is_float(given->dtype)) &&
+        bool binds = given->shape.rank <= 1 && given->dtype != INF_DTYPE_BYTES &&
+                     (floats || !inf_dtype_is_float(given->dtype)) &&
                      inf_shape_elements(&given->shape) <= SMALL_COUNT;
         changed |= binds && !test->is_bound[i];
         test->is_bound[i] |= binds;

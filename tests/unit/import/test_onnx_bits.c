@@ -13,7 +13,9 @@
 enum {
     FLOAT = 1,
     FLOAT16 = 10,
-    UINT16 = 4
+    UINT16 = 4,
+    INT64 = 7,
+    STRING = 8
 };
 
 TestSuite(onnx_bits, .init = set_up, .fini = tear_down);
@@ -193,7 +195,7 @@ Test(onnx_bits, volumes_refuse_cubic_and_reflection)
 
 Test(onnx_bits, bitcast_refuses_16_bit_floats_and_other_sizes)
 {
-    static const int32_t pairs[][2] = {{FLOAT16, UINT16}, {FLOAT, UINT16}};
+    static const int32_t pairs[][2] = {{FLOAT16, UINT16}, {FLOAT, UINT16}, {INT64, STRING}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(pairs); i++) {
         struct inf_graph *graph = NULL;
         struct inf_pb_writer writer = open_model(pairs[i][0], pairs[i][1], (int64_t[]){2}, 1);

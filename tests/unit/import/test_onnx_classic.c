@@ -220,7 +220,7 @@ Test(onnx_classic, linear_classifier_names_the_class_of_the_largest_score)
     cr_assert_arr_eq(buffers[1], labels, sizeof labels);
     writer = open_node("LinearClassifier");
     FLOATS(&writer, "coefficients", 1, 0);
-    expect_refused(writer, "labels are strings");
+    expect_refused(writer, "has neither classlabels_ints nor classlabels_strings");
 }
 
 Test(onnx_classic, trees_add_the_weights_of_the_leaves_that_are_reached)

@@ -324,8 +324,8 @@ Test(tfjs, constants_need_a_weight_of_a_type_that_can_be_computed_with)
     refuse_model(NODES(CONST), INF_INVALID, "weightsManifest has no weight of its name");
     refuse_model(NODES_AND(CONST, WEIGHT("d", "int32")), INF_INVALID, "'r'");
     inf_tfjs_case_write("w", "\0\0\0\0", 4);
-    refuse_model(NODES_AND(CONST, WEIGHT("d", "string")), INF_UNSUPPORTED,
-                 "node 'd' (Const): its weight is of dtype string");
+    refuse_model(NODES_AND(CONST, WEIGHT("d", "string")), INF_INVALID,
+                 "node 'r' (binary): input 1 is BYTES, wanted FP32");
     accept_model(NODES_AND(RELU("r", "x"), WEIGHT("d", "string")));
     unlinkat(inf_tfjs_case.fd, "w", 0);
     refuse_model(NODES_AND(CONST, WEIGHT("d", "float32")), INF_NOT_FOUND, "'w': does not exist");
@@ -369,9 +369,9 @@ Test(tfjs, placeholder_types_are_narrowed_as_tensorflow_js_does)
 #define TYPED(type)                                                                                \
     "{'modelTopology':{'node':[{'name':'x','op':'Placeholder','attr':{'dtype':{'type':" type       \
     "}}},{'name':'i','op':'Identity','input':['x']}]}}"
-    refuse_model(TYPED("'DT_STRING'"), INF_UNSUPPORTED,
-                 "node 'x' (Placeholder): dtype is DT_STRING");
-    refuse_model(TYPED("7"), INF_UNSUPPORTED, "DT_STRING");
+    refuse_model(TYPED("'DT_COMPLEX64'"), INF_UNSUPPORTED,
+                 "node 'x' (Placeholder): dtype is DT_COMPLEX64");
+    refuse_model(TYPED("8"), INF_UNSUPPORTED, "DT_COMPLEX64");
     refuse_model(TYPED("'DT_WHAT'"), INF_UNSUPPORTED, "DT_WHAT");
     refuse_model(TYPED("99"), INF_UNSUPPORTED, "99");
     refuse_model(TYPED("-1"), INF_INVALID, "node[0 'x'].attr.dtype.type: has -1");

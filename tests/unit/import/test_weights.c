@@ -210,7 +210,7 @@ Test(weights, many_quantised_elements_pass_the_piece_boundaries)
     free(bytes);
 }
 
-Test(weights, steps_over_strings_and_complex_numbers)
+Test(weights, keeps_strings_as_stored_and_steps_over_complex_numbers)
 {
     // The bytes of two strings "ab" and "", one complex64, and one float 1.0.
     static const uint8_t bytes[] = {2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0,    1,
@@ -221,8 +221,11 @@ Test(weights, steps_over_strings_and_complex_numbers)
                                "{\"name\":\"c\",\"shape\":[],\"dtype\":\"complex64\"},"
                                "{\"name\":\"f\",\"shape\":[],\"dtype\":\"float32\"}]}]"),
                  INF_OK, "%s", t.err.text);
-    cr_assert_eq(inf_weights_find(t.weights, "s")->dtype, INF_DTYPE_NONE);
-    cr_assert_null(inf_weights_find(t.weights, "s")->data);
+    const struct inf_weight *strings = inf_weights_find(t.weights, "s");
+    cr_assert_eq(strings->dtype, INF_DTYPE_BYTES);
+    cr_assert_eq(strings->data->size_bytes, 10);
+    cr_assert_eq(memcmp(strings->data->data, bytes, 10), 0);
+    cr_assert_null(inf_weights_find(t.weights, "c")->data);
     cr_assert_str_eq(inf_weights_find(t.weights, "c")->type_name, "complex64");
     cr_assert_eq(*(float *)inf_weights_find(t.weights, "f")->data->data, 1.0f);
     // The file declares a string that is longer than the file.

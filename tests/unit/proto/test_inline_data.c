@@ -109,3 +109,28 @@ Test(inline_data, names_the_tensor_and_the_sizes)
     cr_assert_str_eq(
         err.text, "input 'images': 16 bytes at offset 0 are missing from the data segment of 15");
 }
+
+static struct inf_tensor_entry make_strings(uint64_t region_id, uint64_t length)
+{
+    struct inf_tensor_entry result = make_placed(region_id, 0, length);
+    result.dtype = INF_DTYPE_BYTES; // 25 strings, of at least 4 bytes each
+    return result;
+}
+
+// The shape of a tensor of strings gives only its least size.
+Test(inline_data, takes_the_size_of_strings_from_their_location)
+{
+    expect_result(make_strings(0, 100), 100, INF_OK, 0);
+    expect_result(make_strings(0, 5000), 5000, INF_OK, 0);
+    expect_result(make_strings(0, 99), 99, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_strings(0, 200), 100, INF_RANGE, INF_REASON_REGION_BOUNDS);
+    expect_result(make_strings(0, 100), 164, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_strings(7, 99), 0, INF_INVALID, INF_REASON_SIZE_MISMATCH);
+    expect_result(make_strings(7, INF_LIMIT_TENSOR_BYTES + 1), 0, INF_INVALID,
+                  INF_REASON_SIZE_MISMATCH);
+    struct inf_tensor_entry plain = make_entry("x", INF_DTYPE_BYTES, INF_SHAPE(2));
+    expect_result(plain, 8, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    expect_result(make_entry("x", INF_DTYPE_BYTES, INF_SHAPE(0)), 0, INF_OK, 0);
+    plain.shape = INF_SHAPE((int64_t)INF_LIMIT_STRING_ELEMENTS + 1);
+    expect_result(plain, 0, INF_INVALID, INF_REASON_BAD_PARAMETER);
+}

@@ -101,7 +101,7 @@ Test(message_checks, inputs)
     refuses_input((struct input){"x", "float32", "\x01", 1}, "datatype 'float32' is not known");
     refuses_input((struct input){"x", "fp32", "\x01", 1}, "datatype 'fp32' is not known");
     refuses_input((struct input){"x", "NONE", "\x01", 1}, "datatype 'NONE' is not known");
-    refuses_input((struct input){"x", "BYTES", "\x01", 1}, "datatype 'BYTES' is not known");
+    refuses_input((struct input){"x", "STRING", "\x01", 1}, "datatype 'STRING' is not known");
     refuses_input((struct input){"x", "FP32", "\1\1\1\1\1\1\1\1\1", 9}, "shape has 9 dimensions");
     expect_accepted(INF_MESSAGE_INFER_REQUEST,
                     request_with(&(struct input){long_text(256), "FP32", "\1\1\1\1\1\1\1\1", 8}));

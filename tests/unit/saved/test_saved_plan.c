@@ -376,6 +376,31 @@ Test(saved_plan, booleans_are_true_or_false)
     inf_graph_destroy(&graph);
 }
 
+Test(saved_plan, constants_of_strings_are_not_saved)
+{
+    struct inf_graph *graph = make_graph(), *copy = NULL;
+    struct inf_saved_blobs blobs;
+    struct inf_saved_bytes bytes = {0};
+    struct inf_error err = {0};
+    struct inf_value *constant = NULL;
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].data != NULL && graph->values[i].dtype == INF_DTYPE_F32)
+            constant = &graph->values[i];
+    cr_assert_not_null(constant);
+    cr_assert_eq(inf_saved_blobs_list(&blobs, graph, &err), INF_OK);
+    // A forger writes handles as a constant.
+    constant->dtype = INF_DTYPE_BYTES;
+    inf_saved_graph_encode(&bytes, graph, &blobs);
+    cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "strings"), "%s", err.text);
+    cr_expect_eq(inf_plan_file_write(directory, "s", &id, &facts, graph, &err), INF_UNSUPPORTED);
+    cr_expect_eq(try_plan("s", &id, &err), INF_NOT_FOUND);
+    constant->dtype = INF_DTYPE_F32;
+    free(bytes.data);
+    free(blobs.items);
+    inf_graph_destroy(&graph);
+}
+
 // --- the cache ---
 
 static struct inf_plan_cache *make_cache(uint64_t bytes_max)

@@ -122,7 +122,7 @@ static void replace_broken_branch(struct inf_onnx_scope *s, struct inf_onnx_capt
         capture->own[i] = INF_VALUE_NONE;
     s->b.code = inf_onnx_text(&name, s->import->arena, text, s->b.err);
     if (inf_build_ok(&s->b))
-        s->b.code = inf_graph_create(&capture->graph, s->b.err);
+        s->b.code = inf_graph_create_inside(&capture->graph, capture->outer, s->b.err);
     node.name = name;
     inner.node = &node;
     inner.b.name = name;
@@ -186,7 +186,7 @@ static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, ui
     char reason[sizeof s->b.err->text];
     for (int i = 0; inf_build_ok(&s->b) && i < 2; i++) {
         captures[i] = (struct inf_onnx_capture){.outer = s->b.graph, .captured = &captured};
-        s->b.code = inf_graph_create(&captures[i].graph, s->b.err);
+        s->b.code = inf_graph_create_inside(&captures[i].graph, s->b.graph, s->b.err);
         if (inf_build_ok(&s->b))
             lower_branch(s, attributes[i], &captures[i], rest);
         if (inf_build_ok(&s->b) || broken >= 0 || is_fatal(s, rest))

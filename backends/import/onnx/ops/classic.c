@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of ai.onnx.ml on numbers: the preprocessing that converters of scikit-learn and similar
 // libraries write, and linear models. Results are FP32, except that Binarizer keeps the type of x
-// and class labels are INT64. Class labels that are strings are refused.
+// and class labels are INT64 or BYTES.
 #include "backends/import/onnx/ops/classic.h"
 
 #include <math.h>
@@ -9,6 +9,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/keys.h"
 #include "backends/import/onnx/op_table.h"
 
 static uint32_t add_features(struct inf_onnx_scope *s)
@@ -91,23 +92,6 @@ static void lower_vectorizer(struct inf_onnx_scope *s)
         s->outputs[0] = inf_build_concat(&s->b, parts, s->input_count, 1);
 }
 
-// Lowers OneHotEncoder of integers: adds a last axis with one element for each category, which is 1
-// for the category of x and else 0. If x is in no category, all elements are 0.
-static void lower_one_hot(struct inf_onnx_scope *s)
-{
-    struct inf_build_ints cats;
-    int64_t *data, axis = inf_build_rank(&s->b, s->inputs[0]);
-    if (!inf_onnx_attr_ints(s, "cats_int64s", &cats) || inf_onnx_attr_int(s, "zeros", 1) != 1)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "has no cats_int64s, or zeros is not 1");
-    uint32_t values = inf_build_const(&s->b, INF_DTYPE_I64, &INF_SHAPE(cats.count), &data);
-    if (data != NULL)
-        memcpy(data, cats.values, cats.count * sizeof *data);
-    uint32_t x = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I64);
-    x = inf_build_expand_dims(&s->b, x, &axis, 1);
-    s->outputs[0] = inf_build_cast(&s->b, inf_build_compare(&s->b, INF_COMPARE_EQUAL, x, values),
-                                   INF_DTYPE_F32);
-}
-
 // --- linear models ---
 
 // Adds nodes that compute x [rows, features] times the transposed coefficients [outputs, features],
@@ -154,24 +138,19 @@ static void lower_linear_regressor(struct inf_onnx_scope *s)
     s->outputs[0] = inf_onnx_post_transform(s, y);
 }
 
-// Lowers LinearClassifier with integer labels. Outputs: the label of the largest score of each row,
+// Lowers LinearClassifier. Outputs: the label of the largest score of each row,
 // and all scores.
 static void lower_linear_classifier(struct inf_onnx_scope *s)
 {
-    struct inf_build_ints labels;
-    int64_t *data, count = 0;
+    int64_t count = 0;
     (void)inf_onnx_find_attr(s, "multi_class"); // ONNX Runtime ignores it
-    if (!inf_onnx_attr_ints(s, "classlabels_ints", &labels))
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "has no classlabels_ints: its labels are strings");
+    uint32_t names = inf_onnx_attr_labels(s, "classlabels_ints", "classlabels_strings");
     uint32_t y = add_linear(s, &count);
-    if (inf_build_ok(&s->b) && count != labels.count)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "%u labels for %lld scores, wanted as many",
-                       labels.count, (long long)count);
+    if (inf_build_ok(&s->b) && count != inf_build_known_dim(&s->b, names, 0))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld labels for %lld scores, wanted as many",
+                       (long long)inf_build_known_dim(&s->b, names, 0), (long long)count);
     if (!inf_build_ok(&s->b))
         return;
-    uint32_t names = inf_build_const(&s->b, INF_DTYPE_I64, &INF_SHAPE(labels.count), &data);
-    if (data != NULL)
-        memcpy(data, labels.values, labels.count * sizeof *data);
     struct inf_build_node node = inf_build_describe(INF_OP_ARG, y, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.arg.axis = 1;
     s->outputs[0] = inf_build_gather(&s->b, names, inf_build_value(&s->b, &node), 0);
@@ -185,7 +164,6 @@ static const struct inf_onnx_op ops[] = {
     {"ai.onnx.ml::Binarizer", lower_binarizer, 1, 1, 1, 0},
     {"ai.onnx.ml::Imputer", lower_imputer, 1, 1, 1, 0},
     {"ai.onnx.ml::FeatureVectorizer", lower_vectorizer, 1, INF_LIMIT_NODE_INPUTS, 1, 0},
-    {"ai.onnx.ml::OneHotEncoder", lower_one_hot, 1, 1, 1, 0},
     {"ai.onnx.ml::LinearRegressor", lower_linear_regressor, 1, 1, 1, 0},
     {"ai.onnx.ml::LinearClassifier", lower_linear_classifier, 1, 1, 2, 0},
 };

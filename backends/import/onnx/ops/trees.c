@@ -15,6 +15,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/keys.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/classic.h"
 
@@ -310,15 +311,13 @@ static void lower_regressor(struct inf_onnx_scope *s, const struct trees *trees)
     s->outputs[0] = inf_onnx_post_transform(s, y);
 }
 
-// Lowers a classifier with integer labels. A classifier is refused if all its weights are for one
+// Lowers a classifier. A classifier is refused if all its weights are for one
 // class: ONNX computes the scores of the second class from those of the first by special rules.
 static void lower_classifier(struct inf_onnx_scope *s, const struct trees *trees)
 {
     int64_t outputs = 0, count = 0;
-    uint32_t labels = inf_onnx_attr_long_ints(s, "classlabels_int64s");
+    uint32_t labels = inf_onnx_attr_labels(s, "classlabels_int64s", "classlabels_strings");
     const int64_t *ids = read_ints(s, "class_ids", -1, &count);
-    if (labels == INF_VALUE_NONE)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "has no classlabels_int64s: its labels are strings");
     outputs = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, labels, 0) : 0;
     bool is_single = true;
     for (int64_t i = 0; inf_build_ok(&s->b) && i < count; i++)

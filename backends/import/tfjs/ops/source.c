@@ -24,6 +24,26 @@ static enum inf_code lower_placeholder(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_placeholder(scope, &(struct inf_shape){.rank = INF_RANK_UNKNOWN}, err);
 }
 
+// Adds the strings of a weight to those of the graph. Sets *out_handles to their handles, of which
+// the caller owns the reference.
+static enum inf_code decode_strings(struct inf_tfjs_scope *scope, const struct inf_weight *weight,
+                                    struct inf_blob **out_handles, struct inf_error *err)
+{
+    const struct inf_span bytes = {weight->data->data, weight->data->size_bytes};
+    size_t size_bytes = 0;
+    if (inf_shape_bytes(&weight->shape, INF_DTYPE_BYTES, &size_bytes))
+        *out_handles = inf_blob_create(size_bytes);
+    if (*out_handles == NULL)
+        return inf_tfjs_fail(scope, err, INF_EXHAUSTED, "no memory for its strings");
+    enum inf_code code =
+        inf_string_pool_decode(inf_shared_strings_pool(scope->graph->strings), bytes,
+                               size_bytes / sizeof(uint64_t), (*out_handles)->data, err);
+    if (code == INF_OK)
+        return INF_OK;
+    inf_blob_unref(out_handles);
+    return inf_tfjs_node_error(scope->node, code, err);
+}
+
 static enum inf_code lower_const(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -34,8 +54,13 @@ static enum inf_code lower_const(struct inf_tfjs_scope *scope, struct inf_error 
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "its weight is of dtype %s, wanted float32, int32 or bool",
                              weight->type_name);
-    INF_TRY(inf_graph_add_const(scope->graph, weight->name, weight->dtype, &weight->shape,
-                                inf_blob_ref(weight->data), &value, err));
+    struct inf_blob *data = NULL;
+    if (weight->dtype == INF_DTYPE_BYTES)
+        INF_TRY(decode_strings(scope, weight, &data, err));
+    else
+        data = inf_blob_ref(weight->data);
+    INF_TRY(inf_graph_add_const(scope->graph, weight->name, weight->dtype, &weight->shape, data,
+                                &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 

@@ -40,7 +40,7 @@ static enum inf_code check_weight(struct inf_tfjs_scope *scope, const char *name
                              "its table is filled from '%.200s', and weightsManifest has no weight "
                              "of that name",
                              name);
-    if ((*out)->data == NULL)
+    if ((*out)->data == NULL || (*out)->dtype == INF_DTYPE_BYTES)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "its table holds dtype %s ('%.200s'), wanted float32, int32 or bool",
                              (*out)->type_name, name);

@@ -75,7 +75,7 @@ static int32_t lower_separately(struct inf_tflite_scope *s, int32_t number,
         inf_build_fail(&s->b, INF_UNSUPPORTED, "has %u outputs, at most %u are supported",
                        output_count, INF_LIMIT_TENSORS);
     if (inf_build_ok(&s->b))
-        s->b.code = inf_graph_create(&graph, s->b.err);
+        s->b.code = inf_graph_create_inside(&graph, s->b.graph, s->b.err);
     if (!inf_build_ok(&s->b))
         return 0;
     add_inputs(s, graph, operands, inputs);
