@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one element: unary, clip, cast, and activations.
 #include <math.h>
+#include <string.h>
 
 #include "backends/ref/kernels.h"
 #include "backends/ref/text.h"
@@ -249,6 +250,19 @@ enum inf_code inf_ref_cast(const struct inf_ref_call *call, struct inf_error *er
         else
             inf_ref_store_int(y, i, inf_ref_load_int(x, i));
     }
+    return INF_OK;
+}
+
+enum inf_code inf_ref_bitcast(const struct inf_ref_call *call, struct inf_error *err)
+{
+    (void)err;
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    uint8_t *bytes = y->data;
+    if (y->count > 0)
+        memcpy(bytes, call->inputs[0].data, y->count * inf_dtype_size(y->dtype));
+    // Kernels assume that a bool is 0 or 1.
+    for (size_t i = 0; y->dtype == INF_DTYPE_BOOL && i < y->count; i++)
+        bytes[i] = bytes[i] != 0;
     return INF_OK;
 }
 

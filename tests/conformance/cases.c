@@ -19,6 +19,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_CLIP] = {make_clip, 600},
     [INF_OP_PRELU] = {make_prelu, 750},
     [INF_OP_CAST] = {make_cast, 750},
+    [INF_OP_BITCAST] = {make_bitcast, 120},
     [INF_OP_REDUCE] = {make_reduce, INF_REDUCE_COUNT * 200},
     [INF_OP_ARG] = {make_arg, 750},
     [INF_OP_SOFTMAX] = {make_softmax, 750},

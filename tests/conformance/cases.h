@@ -108,7 +108,7 @@ extern const struct case_family case_families[INF_OP_COUNT];
 
 // Functions that make test cases for element-wise operators and reductions.
 case_maker make_unary, make_binary, make_compare, make_select, make_clip, make_prelu, make_cast,
-    make_reduce, make_arg, make_softmax;
+    make_bitcast, make_reduce, make_arg, make_softmax;
 // Functions that make test cases for operators with windows, matrix products and pictures.
 case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmul, make_pool2d,
     make_batch_norm, make_resize;

@@ -92,6 +92,21 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
     add_operand(one, random, &x);
 }
 
+void make_bitcast(struct one_node *one, struct random *random, uint32_t number)
+{
+    static const enum inf_dtype pairs[][2] = {
+        {INF_DTYPE_F32, INF_DTYPE_I32}, {INF_DTYPE_I64, INF_DTYPE_F64},
+        {INF_DTYPE_U16, INF_DTYPE_I16}, {INF_DTYPE_BOOL, INF_DTYPE_U8},
+        {INF_DTYPE_U32, INF_DTYPE_F32}, {INF_DTYPE_U8, INF_DTYPE_BOOL},
+    };
+    const enum inf_dtype *pair = pairs[number % INF_ARRAY_LENGTH(pairs)];
+    struct operand x = {.dtype = pair[0],
+                        .shape = random_shape(random, random_rank(random, 0, 4)),
+                        .filling = FILL_POSITIVE};
+    one->attrs.bitcast.dtype = pair[1];
+    add_operand(one, random, &x);
+}
+
 // --- making cases of binary operators ---
 
 // Adds two operands. Either one may broadcast to the shape of the other. The second may be

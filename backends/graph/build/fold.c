@@ -15,14 +15,15 @@
 #define TOTAL_BYTES_MAX ((size_t)64 << 20)
 
 // Returns whether a node may be folded while the graph is built, judged by its operator.
-// DEQUANTIZE is not folded here, because passes need quantised weights as bytes.
+// DEQUANTIZE is not folded here, because passes need quantised weights as bytes; RANDOM, because
+// every run draws other numbers unless it has a seed.
 static bool is_cheap(enum inf_op op)
 {
     return op != INF_OP_BRANCH && op != INF_OP_LOOP && op != INF_OP_RNN && op != INF_OP_CONV_ND &&
            op != INF_OP_POOL_ND && op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D &&
            op != INF_OP_CONV2D_TRANSPOSE && op != INF_OP_POOL2D && op != INF_OP_MATMUL &&
            op != INF_OP_RESIZE && op != INF_OP_QCONV2D && op != INF_OP_QMATMUL &&
-           op != INF_OP_MATMUL_BLOCKS && op != INF_OP_DEQUANTIZE;
+           op != INF_OP_MATMUL_BLOCKS && op != INF_OP_DEQUANTIZE && op != INF_OP_RANDOM;
 }
 
 // Returns true if all inputs are small constants. SHAPE is an exception: its input need not be a

@@ -22,6 +22,23 @@ enum inf_code inf_infer_cast(struct inf_infer *infer)
     return same_shape(infer);
 }
 
+// 16-bit floats are refused, because devices may compute them in wider types. Elements of BYTES are
+// handles, which no value of a client may become.
+static bool has_fixed_bits(enum inf_dtype dtype)
+{
+    return dtype != INF_DTYPE_F16 && dtype != INF_DTYPE_BF16 && dtype != INF_DTYPE_BYTES;
+}
+
+enum inf_code inf_infer_bitcast(struct inf_infer *infer)
+{
+    enum inf_dtype from = infer->graph->values[infer->node->inputs[0]].dtype, to = infer->dtype;
+    if (inf_dtype_size(from) != inf_dtype_size(to) || !has_fixed_bits(from) || !has_fixed_bits(to))
+        return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                               "the bits of %s are not those of %s", inf_dtype_name(from),
+                               inf_dtype_name(to));
+    return same_shape(infer);
+}
+
 static enum inf_code broadcast_inputs(struct inf_infer *infer)
 {
     struct inf_shape shape = {0};

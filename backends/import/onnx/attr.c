@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "backends/import/onnx/narrow.h"
+
 static struct inf_onnx_attr *find_attr(struct inf_onnx_attr *attrs, uint32_t count,
                                        const char *name)
 {
@@ -244,19 +246,15 @@ uint32_t inf_onnx_attr_tensor(struct inf_onnx_scope *s, const char *name)
     inf_onnx_field(attr->body, 5, &field);
     s->b.code = inf_onnx_tensor_read(&tensor, s->import->arena, s->import->files, field.bytes,
                                      inf_shared_strings_pool(s->b.graph->strings), s->b.err);
-    if (inf_build_ok(&s->b) && tensor.narrow != NULL) {
-        inf_blob_unref(&tensor.data);
-        inf_build_fail(&s->b, INF_UNSUPPORTED,
-                       "attribute '%s' is %s, which only initialisers may be", name, tensor.narrow);
-        return INF_VALUE_NONE;
-    }
     if (!inf_build_ok(&s->b)) {
         inf_error_prefix(s->b.err, s->b.code, "node '%.200s' (%.80s)", s->node->name, s->node->op);
         return INF_VALUE_NONE;
     }
     s->b.code = inf_graph_add_const(s->b.graph, s->node->name, tensor.dtype, &tensor.shape,
                                     tensor.data, &value, s->b.err);
-    return inf_build_ok(&s->b) ? value : INF_VALUE_NONE;
+    if (!inf_build_ok(&s->b))
+        return INF_VALUE_NONE;
+    return tensor.narrow != 0 ? inf_onnx_narrow_wrap(s, value, tensor.narrow) : value;
 }
 
 bool inf_onnx_attr_graph(struct inf_onnx_scope *s, const char *name, struct inf_span *out)

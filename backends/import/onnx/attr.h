@@ -28,8 +28,8 @@ uint32_t inf_onnx_attr_texts(struct inf_onnx_scope *s, const char *name, const c
 // Adds an f32 constant of shape [count] with the floats of a list attribute. Returns the constant;
 // INF_VALUE_NONE if the attribute is absent.
 uint32_t inf_onnx_attr_floats(struct inf_onnx_scope *s, const char *name);
-// Adds a constant with the tensor in attribute `name`. Returns the constant; INF_VALUE_NONE if the
-// attribute is absent.
+// Adds a constant with the tensor in attribute `name`. Returns the constant, or its handle if its
+// type is narrow (narrow.h); INF_VALUE_NONE if the attribute is absent.
 uint32_t inf_onnx_attr_tensor(struct inf_onnx_scope *s, const char *name);
 // Sets *out to the graph in attribute `name`, as the bytes of a GraphProto. Returns false if the
 // attribute is absent.

@@ -8,6 +8,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/narrow.h"
 
 bool inf_onnx_body_read(struct inf_onnx_scope *s, struct inf_onnx_body *body, const char *name)
 {
@@ -49,9 +50,9 @@ void inf_onnx_body_add_outputs(struct inf_onnx_scope *s, const uint32_t *values,
     char name[16];
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++) {
         uint32_t node, value = values[i];
-        if (inf_onnx_is_sequence(value)) {
-            inf_build_fail(&s->b, INF_UNSUPPORTED,
-                           "its body makes a sequence that only a run can tell");
+        if (inf_onnx_is_sequence(value) || inf_onnx_is_narrow(value)) {
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "its body makes %s that only a run can tell",
+                           inf_onnx_is_narrow(value) ? "a narrow tensor" : "a sequence");
             return;
         }
         snprintf(name, sizeof name, "%u", s->b.graph->output_count);
@@ -70,8 +71,8 @@ void inf_onnx_stack_push(struct inf_onnx_scope *s, struct inf_onnx_stack *stack,
                          int32_t axis)
 {
     int64_t at = axis;
-    if (inf_onnx_is_sequence(value))
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "stacks up sequences");
+    if (inf_onnx_is_sequence(value) || inf_onnx_is_narrow(value))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "stacks up sequences or narrow tensors");
     if (inf_build_ok(&s->b) && stack->count < INF_ONNX_ROUNDS_MAX)
         stack->values[stack->count++] = inf_build_expand_dims(&s->b, value, &at, 1);
 }

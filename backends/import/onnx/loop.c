@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "backends/graph/build/operators.h"
+#include "backends/import/onnx/narrow.h"
 
 // Index of the first carried state. The iteration number and the condition come first; stacked
 // outputs follow the carried states.
@@ -41,8 +42,8 @@ static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_
     uint32_t at = builder->state_count;
     if (!inf_build_ok(&s->b))
         return;
-    if (initial == INF_VALUE_NONE || inf_onnx_is_sequence(initial)) {
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence");
+    if (initial == INF_VALUE_NONE || inf_onnx_is_sequence(initial) || inf_onnx_is_narrow(initial)) {
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence or a narrow tensor");
         return;
     }
     builder->initial[at] = initial;
@@ -107,8 +108,8 @@ static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
     if (!loop->has_condition)
         outputs[0] = states[1];
     inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
-    if (inf_build_ok(&s->b) && inf_onnx_is_sequence(outputs[0]))
-        inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence");
+    if (inf_build_ok(&s->b) && (inf_onnx_is_sequence(outputs[0]) || inf_onnx_is_narrow(outputs[0])))
+        inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence or a narrow tensor");
     if (inf_build_ok(&s->b) && inf_build_rank(&s->b, outputs[0]) != 0)
         outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);
 }
@@ -122,8 +123,8 @@ static bool widen_shapes(struct inf_onnx_scope *s, struct builder *builder, cons
     bool changed = false;
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < builder->loop->carried; i++) {
         struct inf_shape *shape = &builder->shapes[STATE_FIRST + i];
-        if (inf_onnx_is_sequence(outputs[1 + i])) {
-            inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence");
+        if (inf_onnx_is_sequence(outputs[1 + i]) || inf_onnx_is_narrow(outputs[1 + i])) {
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence or a narrow tensor");
             return false;
         }
         const struct inf_shape *made = &s->b.graph->values[outputs[1 + i]].shape;
@@ -187,8 +188,8 @@ static void add_stacked_states(struct inf_onnx_scope *s, struct inf_onnx_scope *
     uint32_t first = builder->state_count;
     for (uint32_t i = 0; inf_build_ok(&inner->b) && inf_build_ok(&s->b) && i < loop->stacked; i++) {
         uint32_t item = outputs[1 + loop->carried + i];
-        if (inf_onnx_is_sequence(item)) {
-            inf_build_fail(&inner->b, INF_UNSUPPORTED, "stacks up sequences");
+        if (inf_onnx_is_sequence(item) || inf_onnx_is_narrow(item)) {
+            inf_build_fail(&inner->b, INF_UNSUPPORTED, "stacks up sequences or narrow tensors");
             return;
         }
         add_state(s, builder, add_empty_list(s, &inner->b.graph->values[item]));

@@ -10,15 +10,13 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/capture.h"
 #include "backends/import/onnx/functions.h"
+#include "backends/import/onnx/narrow.h"
 
 // The deepest nesting of functions and branches.
 #define FRAME_DEPTH_MAX 24u
 // The largest number of nodes lowered in one import. The limit is needed because a function that
 // calls another one twice doubles the work at every level.
 #define LOWERED_MAX (1u << 18)
-// The most checks for uses of initialisers below 8 bits. Every initialiser is compared with every
-// node.
-#define NARROW_CHECKS_MAX (1u << 24)
 
 uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *frame,
                          const char *name)
@@ -37,9 +35,11 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
                        name);
         return INF_VALUE_NONE;
     }
-    return frame->capture != NULL && value != INF_VALUE_NONE
-               ? inf_onnx_capture(s, frame->capture, value)
-               : value;
+    if (frame->capture == NULL || value == INF_VALUE_NONE)
+        return value;
+    uint32_t own = inf_onnx_capture(s, frame->capture, inf_onnx_narrow_value(value));
+    return inf_onnx_is_narrow(value) ? inf_onnx_narrow_wrap(s, own, inf_onnx_narrow_type(value))
+                                     : own;
 }
 
 static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, const char *name,
@@ -52,46 +52,6 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
         inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for names");
     else if (known)
         inf_build_fail(&s->b, INF_INVALID, "makes '%.200s', which is there already", name);
-}
-
-// Returns true if the node can use initialisers of less than 8 bits: its result does not depend on
-// how many bits the graph stores them with.
-static bool takes_narrow(const struct inf_onnx_node *node)
-{
-    return (node->domain[0] == '\0' && strcmp(node->op, "DequantizeLinear") == 0) ||
-           (strcmp(node->domain, "com.microsoft") == 0 &&
-            strcmp(node->op, "GatherBlockQuantized") == 0);
-}
-
-// Initialisers of less than 8 bits are stored with 8 bits in the graph, which would change the
-// range of results of other operators. Therefore only operators that dequantise are allowed to use
-// such an initialiser. A node with a body is refused too, because the body can use an initialiser
-// of the graph around it.
-static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *graph,
-                         const struct inf_onnx_tensor *tensor)
-{
-    s->import->narrow_checks += graph->node_count;
-    if (s->import->narrow_checks > NARROW_CHECKS_MAX)
-        inf_build_fail(&s->b, INF_EXHAUSTED, "initialiser '%.200s' is one of too many of %s",
-                       tensor->name, tensor->narrow);
-    for (uint32_t i = 0; inf_build_ok(&s->b) && i < graph->node_count; i++) {
-        const struct inf_onnx_node *node = &graph->nodes[i];
-        bool takes = false;
-        for (uint32_t k = 0; k < node->input_count; k++)
-            takes |= strcmp(node->inputs[k], tensor->name) == 0;
-        for (uint32_t k = 0; k < node->attr_count; k++)
-            takes |= node->attrs[k].type == INF_ONNX_ATTR_GRAPH;
-        if (takes && !takes_narrow(node))
-            inf_build_fail(
-                &s->b, INF_UNSUPPORTED,
-                "initialiser '%.120s' is %s and node '%.120s' (%.60s) may take it, wanted "
-                "DequantizeLinear alone",
-                tensor->name, tensor->narrow, node->name, node->op);
-    }
-    for (uint32_t i = 0; inf_build_ok(&s->b) && i < graph->output_count; i++)
-        if (strcmp(graph->outputs[i].name, tensor->name) == 0)
-            inf_build_fail(&s->b, INF_UNSUPPORTED, "output '%.200s' is %s", tensor->name,
-                           tensor->narrow);
 }
 
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
@@ -109,13 +69,13 @@ void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame
         s->b.code = (is_model ? inf_onnx_tensor_take : inf_onnx_tensor_read)(
             &tensor, s->import->arena, s->import->files, graph->initializers[i],
             inf_shared_strings_pool(s->b.graph->strings), s->b.err);
-        if (inf_build_ok(&s->b) && tensor.narrow != NULL)
-            check_narrow(s, graph, &tensor);
         if (!inf_build_ok(&s->b))
             inf_blob_unref(&tensor.data);
         else
             s->b.code = inf_graph_add_const(s->b.graph, tensor.name, tensor.dtype, &tensor.shape,
                                             tensor.data, &value, s->b.err);
+        if (inf_build_ok(&s->b) && tensor.narrow != 0)
+            value = inf_onnx_narrow_wrap(s, value, tensor.narrow);
         if (inf_build_ok(&s->b))
             name_value(s, frame, tensor.name, value);
     }
@@ -183,6 +143,30 @@ static void check_sequences(struct inf_onnx_scope *s)
             inf_build_fail(&s->b, INF_UNSUPPORTED, "input %u is a sequence, wanted a tensor", i);
 }
 
+// Replaces the handles of narrow inputs by their values, unless the operator takes handles. Returns
+// the type of the outputs: a TensorProto.DataType, or 0 if they are not narrow.
+static int32_t unwrap_narrow(struct inf_onnx_scope *s)
+{
+    enum inf_onnx_narrow_use use = s->op->narrow;
+    uint32_t first = s->input_count > 0 ? s->inputs[0] : INF_VALUE_NONE;
+    bool moves = use == INF_ONNX_NARROW_MOVED || use == INF_ONNX_NARROW_JOINED;
+    int32_t type = moves && inf_onnx_is_narrow(first) ? inf_onnx_narrow_type(first) : 0;
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->input_count; i++) {
+        bool is_narrow = inf_onnx_is_narrow(s->inputs[i]);
+        int32_t own = is_narrow ? inf_onnx_narrow_type(s->inputs[i]) : 0;
+        bool mixes = use == INF_ONNX_NARROW_JOINED && own != type;
+        if ((is_narrow &&
+             (use == INF_ONNX_NARROW_REFUSED || (use == INF_ONNX_NARROW_MOVED && i > 0))) ||
+            mixes)
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "input %u is %s, which it does not take%s", i,
+                           is_narrow ? inf_onnx_type_name(own) : "of another type",
+                           mixes ? " beside input 0" : "");
+        if (use != INF_ONNX_NARROW_HANDLE)
+            s->inputs[i] = inf_onnx_narrow_value(s->inputs[i]);
+    }
+    return type;
+}
+
 static void check_attrs(struct inf_onnx_scope *s)
 {
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->node->attr_count; i++)
@@ -196,11 +180,15 @@ static void lower_op(struct inf_onnx_scope *s)
 {
     check_counts(s);
     check_sequences(s);
+    int32_t narrow = inf_build_ok(&s->b) ? unwrap_narrow(s) : 0;
     // Mark this attribute of old versions as used and ignore it. It names inputs that may be
     // overwritten.
     (void)inf_onnx_find_attr(s, "consumed_inputs");
     if (inf_build_ok(&s->b))
         s->op->lower(s);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && narrow != 0 && i < s->output_count; i++)
+        if (s->outputs[i] != INF_VALUE_NONE)
+            s->outputs[i] = inf_onnx_narrow_wrap(s, s->outputs[i], narrow);
     check_attrs(s);
 }
 

@@ -13,6 +13,7 @@
 #include "backends/import/onnx/functions.h"
 #include "backends/import/onnx/hint.h"
 #include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 #define FIELD_GRAPH 6 // field number of AttributeProto.g
@@ -136,20 +137,31 @@ static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, 
 }
 
 // Makes an input of the model a constant, if the caller has given a value for it.
-static enum inf_code bind_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
-                                const struct inf_bound_input *bound, struct inf_error *err)
+static enum inf_code bind_input(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                                const struct inf_onnx_port *port,
+                                const struct inf_bound_input *bound)
 {
+    enum inf_dtype narrow = inf_onnx_narrow_dtype(port->type);
     uint32_t value;
-    INF_TRY(inf_graph_add_const(import->graph, bound->name, bound->dtype, &bound->shape,
-                                inf_blob_ref(bound->data), &value, err));
-    return name_value(frame, bound->name, value, err);
+    if (narrow != INF_DTYPE_NONE && narrow != bound->dtype)
+        return inf_fail(s->b.err, INF_INVALID, "input '%.200s' is %s, wanted %s", bound->name,
+                        inf_dtype_name(bound->dtype), inf_dtype_name(narrow));
+    INF_TRY(inf_graph_add_const(s->b.graph, bound->name, bound->dtype, &bound->shape,
+                                inf_blob_ref(bound->data), &value, s->b.err));
+    if (narrow != INF_DTYPE_NONE)
+        value = inf_onnx_narrow_input(s, value, port->type);
+    INF_TRY(s->b.code);
+    return name_value(frame, bound->name, value, s->b.err);
 }
 
-static enum inf_code add_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
-                               const struct inf_onnx_port *port, struct inf_error *err)
+static enum inf_code add_input(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                               const struct inf_onnx_port *port)
 {
+    struct inf_error *err = s->b.err;
     uint32_t value;
-    enum inf_dtype dtype = inf_onnx_dtype(port->type);
+    bool is_narrow = inf_onnx_narrow_dtype(port->type) != INF_DTYPE_NONE;
+    enum inf_dtype dtype =
+        is_narrow ? inf_onnx_narrow_dtype(port->type) : inf_onnx_dtype(port->type);
     if (port->not_tensor != NULL)
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                "input '%.200s': is %s, wanted a tensor", port->name,
@@ -158,15 +170,18 @@ static enum inf_code add_input(struct inf_onnx_import *import, struct inf_onnx_f
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_DTYPE_MISMATCH,
                                "input '%.200s': element type %s (%d)", port->name,
                                inf_onnx_type_name(port->type), port->type);
-    INF_TRY(inf_graph_add_value(import->graph, port->name, dtype, &port->shape, &value, err));
-    INF_TRY(inf_graph_add_input(import->graph, port->name, value, err));
+    INF_TRY(inf_graph_add_value(s->b.graph, port->name, dtype, &port->shape, &value, err));
+    INF_TRY(inf_graph_add_input(s->b.graph, port->name, value, err));
+    if (is_narrow)
+        value = inf_onnx_narrow_input(s, value, port->type);
+    INF_TRY(s->b.code);
     return name_value(frame, port->name, value, err);
 }
 
-static enum inf_code add_inputs(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
-                                const struct inf_import_options *options, struct inf_error *err)
+static enum inf_code add_inputs(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                                const struct inf_import_options *options)
 {
-    const struct inf_onnx_graph *graph = &import->model->graph;
+    const struct inf_onnx_graph *graph = &s->import->model->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct inf_onnx_port *port = &graph->inputs[i];
         const struct inf_bound_input *bound = NULL;
@@ -179,9 +194,9 @@ static enum inf_code add_inputs(struct inf_onnx_import *import, struct inf_onnx_
             if (strcmp(options->bound[j].name, port->name) == 0)
                 bound = &options->bound[j];
         if (bound != NULL)
-            INF_TRY(bind_input(import, frame, bound, err));
+            INF_TRY(bind_input(s, frame, port, bound));
         else
-            INF_TRY(add_input(import, frame, port, err));
+            INF_TRY(add_input(s, frame, port));
     }
     return INF_OK;
 }
@@ -198,6 +213,7 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         if (inf_onnx_is_sequence(value))
             return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                    "output '%.200s': is a sequence, wanted a tensor", port->name);
+        value = inf_onnx_narrow_value(value);
         // A node must compute each output, so an output that is an input or constant gets an
         // identity node.
         if (s->b.graph->values[value].producer == INF_NODE_NONE) {
@@ -224,7 +240,7 @@ static enum inf_code lower_model(struct inf_onnx_import *import, struct inf_onnx
     frame->output_count = graph->output_count;
     inf_onnx_lower_initializers(&scope, frame, graph);
     INF_TRY(scope.b.code);
-    INF_TRY(add_inputs(import, frame, options, err));
+    INF_TRY(add_inputs(&scope, frame, options));
     inf_onnx_lower_nodes(&scope, frame, graph->nodes, graph->node_count);
     INF_TRY(scope.b.code);
     INF_TRY(add_outputs(&scope, frame));

@@ -18,6 +18,16 @@ struct inf_onnx_capture;
 struct inf_onnx_frame;
 struct inf_onnx_scope;
 
+// What an operator does with inputs of narrow types, whose names stand for handles (narrow.h).
+enum inf_onnx_narrow_use {
+    INF_ONNX_NARROW_REFUSED,
+    // The operator moves elements of input 0; its outputs have the same type. It gets the value.
+    INF_ONNX_NARROW_MOVED,
+    INF_ONNX_NARROW_JOINED, // like MOVED, but all inputs have the type
+    INF_ONNX_NARROW_READ,   // the operator gets the values; its outputs have other types
+    INF_ONNX_NARROW_HANDLE, // the operator gets the handles
+};
+
 // How one ONNX operator is lowered.
 struct inf_onnx_op {
     const char *name; // with its domain in front unless that is ai.onnx: "ai.onnx.ml::Scaler"
@@ -25,6 +35,7 @@ struct inf_onnx_op {
     uint32_t inputs_min, inputs_max, outputs_max;
     int32_t kind;         // parameter of the function, such as an enum inf_unary_kind
     bool takes_sequences; // true: inputs may be sequences; other operators refuse sequences
+    enum inf_onnx_narrow_use narrow;
 };
 
 // The state of the import of one ONNX model.
@@ -40,7 +51,6 @@ struct inf_onnx_import {
     struct inf_fold fold;
     const atomic_bool *cancelled; // checked between nodes; NULL: not cancellable
     uint32_t lowered;             // nodes lowered so far, those of functions and branches included
-    uint64_t narrow_checks;       // nodes searched so far for uses of initialisers below 8 bits
     struct inf_onnx_sequences sequences;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads TensorProtos. Elements are in a typed field, in raw_data, or in an external file. Integers
+// Reads TensorProtos. Elements are in a typed field, in raw_data, or in an external file. Elements
 // of less than 8 bits are unpacked to bytes. Large raw_data is copied piece by piece, and its pages
 // are returned to the system during the copy, so that the weights are not in memory twice.
 #include "backends/import/onnx/tensor.h"
@@ -335,7 +335,7 @@ static enum inf_code read_data(struct reading *reading)
     return reading->has_raw ? read_raw(reading) : read_typed(reading);
 }
 
-// --- unpacking integers of less than 8 bits ---
+// --- unpacking elements of narrow types ---
 
 struct narrow {
     int64_t type;
@@ -346,7 +346,9 @@ struct narrow {
 static const struct narrow *find_narrow(int64_t type)
 {
     static const struct narrow rows[] = {
-        {21, 4, INF_DTYPE_U8}, {22, 4, INF_DTYPE_I8}, {25, 2, INF_DTYPE_U8}, {26, 2, INF_DTYPE_I8}};
+        {17, 8, INF_DTYPE_U8}, {18, 8, INF_DTYPE_U8}, {19, 8, INF_DTYPE_U8}, {20, 8, INF_DTYPE_U8},
+        {21, 4, INF_DTYPE_U8}, {22, 4, INF_DTYPE_I8}, {23, 4, INF_DTYPE_U8}, {24, 8, INF_DTYPE_U8},
+        {25, 2, INF_DTYPE_U8}, {26, 2, INF_DTYPE_I8}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++)
         if (rows[i].type == type)
             return &rows[i];
@@ -380,10 +382,10 @@ static enum inf_code read_narrow(struct reading *reading, const struct narrow *n
     if (!inf_shape_count(&reading->tensor->shape, &count) || count > INF_LIMIT_TENSOR_BYTES)
         return fail(reading, INF_INVALID, "is larger than a tensor may be");
     reading->tensor->dtype = INF_DTYPE_U8;
-    reading->tensor->narrow = inf_onnx_type_name(reading->type);
+    reading->tensor->narrow = (int32_t)narrow->type;
     reading->size_bytes = (count * narrow->bits + 7) / 8;
     INF_TRY(read_data(reading));
-    return unpack_narrow(reading, narrow, count);
+    return narrow->bits == 8 ? INF_OK : unpack_narrow(reading, narrow, count);
 }
 
 // --- reading strings, which are always in their own field ---

@@ -22,7 +22,8 @@ struct inf_onnx_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_blob *data; // the caller owns the reference
-    const char *narrow;    // such as "INT4" for integers that were unpacked to 8 bits; else NULL
+    // TensorProto.DataType of a narrow tensor, which has one element in each byte of `data`; else 0
+    int32_t narrow;
 };
 
 // Returns the element type for a number of TensorProto.DataType; INF_DTYPE_NONE if it is not
@@ -38,7 +39,7 @@ const char *inf_onnx_type_name(int64_t type);
 //
 // INF_NOT_FOUND, INF_DENIED  the external file does not exist, or may not be read.
 // INF_INVALID      dimensions, type and data do not fit together; the text names the tensor.
-// INF_UNSUPPORTED  complex numbers, floats of less than 16 bits.
+// INF_UNSUPPORTED  complex numbers.
 // INF_EXHAUSTED    no memory.
 //
 // Blocks (reads external files).

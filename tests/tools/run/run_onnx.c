@@ -78,12 +78,6 @@ static enum inf_code read_tensor(struct test *test, const char *name,
     struct inf_span bytes = {(const uint8_t *)data, size};
     code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, &test->strings, err);
     free(data);
-    // Refuse tensors of narrow types, because inputs and outputs cannot have these types.
-    if (code == INF_OK && tensor->narrow != NULL) {
-        inf_blob_unref(&tensor->data);
-        return inf_fail(err, INF_UNSUPPORTED, "tensor '%s': element type %s", tensor->name,
-                        tensor->narrow);
-    }
     return code;
 }
 

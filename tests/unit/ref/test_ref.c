@@ -84,6 +84,18 @@ static void run_cast(enum inf_dtype from, enum inf_dtype to, int64_t count, cons
     add_input(from, SHAPE(count), x);
 }
 
+Test(ref, bitcast_keeps_the_bits)
+{
+    begin_case(INF_OP_BITCAST);
+    one.attrs.bitcast.dtype = INF_DTYPE_I32;
+    add_input(INF_DTYPE_F32, SHAPE(4), F32(1, -0.0f, INFINITY, -2));
+    expect_output(INF_DTYPE_I32, SHAPE(4), I32(0x3f800000, INT32_MIN, 0x7f800000, -0x40000000));
+    begin_case(INF_OP_BITCAST);
+    one.attrs.bitcast.dtype = INF_DTYPE_BOOL;
+    add_input(INF_DTYPE_U8, SHAPE(3), U8(0, 2, 255));
+    expect_output(INF_DTYPE_BOOL, SHAPE(3), U8(0, 1, 1));
+}
+
 Test(ref, casts_floats_by_truncation_within_the_range)
 {
     run_cast(INF_DTYPE_F32, INF_DTYPE_I32, 7,

@@ -385,7 +385,8 @@ static void lower_gather_blocks(struct inf_onnx_scope *s)
 static const struct inf_onnx_op ops[] = {
     {"com.microsoft::MatMulNBits", lower_matmul_nbits, 3, 6, 1, 0},
     {"com.microsoft::MatMulBnb4", lower_matmul_bnb4, 3, 3, 1, 0},
-    {"com.microsoft::GatherBlockQuantized", lower_gather_blocks, 3, 4, 1, 0},
+    {"com.microsoft::GatherBlockQuantized", lower_gather_blocks, 3, 4, 1, 0,
+     .narrow = INF_ONNX_NARROW_READ},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_contrib_nbits = {ops, INF_ARRAY_LENGTH(ops)};

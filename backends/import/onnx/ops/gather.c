@@ -232,9 +232,9 @@ static void lower_trilu(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"Gather", lower_gather, 2, 2, 1, 0},
-    {"GatherElements", lower_gather_elements, 2, 2, 1, 0},
-    {"GatherND", lower_gather_nd, 2, 2, 1, 0},
+    {"Gather", lower_gather, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"GatherElements", lower_gather_elements, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"GatherND", lower_gather_nd, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
     {"OneHot", lower_one_hot, 3, 3, 1, 0},
     {"Trilu", lower_trilu, 1, 2, 1, 0},
     {"ScatterElements", lower_scatter_elements, 3, 3, 1, 0},
@@ -242,7 +242,7 @@ static const struct inf_onnx_op ops[] = {
     {"ScatterND", lower_scatter_nd, 3, 3, 1, 0},
     {"TopK", lower_topk, 1, 2, 2, 0},
     {"NonZero", lower_nonzero, 1, 1, 1, 0},
-    {"Compress", lower_compress, 2, 2, 1, 0},
+    {"Compress", lower_compress, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
     {"Unique", lower_unique, 1, 1, 4, 0},
     {"ReverseSequence", lower_reverse_sequence, 2, 2, 1, 0},
     {"CumSum", lower_cumulate, 2, 2, 1, INF_CUMULATE_SUM},

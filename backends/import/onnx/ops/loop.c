@@ -3,8 +3,10 @@
 // iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop node.
 
 #include "backends/import/onnx/loop.h"
+
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 // The most nodes that unrolling may create.
@@ -64,6 +66,9 @@ static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *lo
             *index = round;
         inputs[1] = inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1);
         inf_onnx_body_lower(s, loop->body, inputs, outputs);
+        if (inf_build_ok(&s->b) &&
+            (inf_onnx_is_sequence(outputs[0]) || inf_onnx_is_narrow(outputs[0])))
+            inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence or a narrow tensor");
         if (inf_build_ok(&s->b) && !inf_build_const_number(&s->b, outputs[0], &condition))
             return false;
         for (uint32_t i = 0; i < loop->carried; i++)

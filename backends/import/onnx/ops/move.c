@@ -344,14 +344,14 @@ static void lower_depth_to_space(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"Transpose", lower_transpose, 1, 1, 1, 0},
-    {"Concat", lower_concat, 1, INF_LIMIT_NODE_INPUTS, 1, 0},
-    {"Split", lower_split, 1, 2, INF_LIMIT_NODE_INPUTS, 0},
-    {"Slice", lower_slice, 1, 5, 1, 0},
+    {"Transpose", lower_transpose, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Concat", lower_concat, 1, INF_LIMIT_NODE_INPUTS, 1, 0, .narrow = INF_ONNX_NARROW_JOINED},
+    {"Split", lower_split, 1, 2, INF_LIMIT_NODE_INPUTS, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Slice", lower_slice, 1, 5, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
     {"Pad", lower_pad, 1, 4, 1, 0},
     {"CenterCropPad", lower_center_crop_pad, 2, 2, 1, 0},
-    {"SpaceToDepth", lower_space_to_depth, 1, 1, 1, 0},
-    {"DepthToSpace", lower_depth_to_space, 1, 1, 1, 0},
+    {"SpaceToDepth", lower_space_to_depth, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"DepthToSpace", lower_depth_to_space, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_move = {ops, INF_ARRAY_LENGTH(ops)};

@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 // Reshapes a scale or zero point so that it aligns with x. It has one number, one for each index of
@@ -94,13 +95,76 @@ static uint32_t add_plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_
     return inf_build_value(&s->b, &node);
 }
 
+// --- narrow types ---
+
+// Returns the TensorProto.DataType of QuantizeLinear's result if it is narrow, otherwise 0.
+static int32_t read_narrow_target(struct inf_onnx_scope *s)
+{
+    int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
+    uint32_t zero = inf_onnx_input(s, 2);
+    if (inf_onnx_is_narrow(zero))
+        type = inf_onnx_narrow_type(zero);
+    else if (zero != INF_VALUE_NONE)
+        return 0;
+    return inf_onnx_narrow_dtype(type) != INF_DTYPE_NONE ? type : 0;
+}
+
+// Adds x, which is a narrow tensor or integers, as FP32.
+static uint32_t add_widened(struct inf_onnx_scope *s, uint32_t x)
+{
+    return inf_onnx_is_narrow(x) ? inf_onnx_narrow_widen(s, x, INF_DTYPE_F32)
+                                 : inf_build_cast(&s->b, x, INF_DTYPE_F32);
+}
+
+// Lowers QuantizeLinear to a narrow type.
+static void quantize_to_narrow(struct inf_onnx_scope *s, int32_t type)
+{
+    const struct inf_onnx_rounding rounding = {inf_onnx_attr_int(s, "saturate", 1) != 0, "nearest"};
+    uint32_t x = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_F32), zero = inf_onnx_input(s, 2);
+    uint32_t scale = inf_build_cast(&s->b, align_with_input(s, s->inputs[1], x), INF_DTYPE_F32);
+    uint32_t y = inf_build_div(&s->b, x, scale);
+    double low, high;
+    bool is_integer = inf_onnx_narrow_range(type, &low, &high);
+    if (is_integer)
+        y = inf_build_unary(&s->b, INF_UNARY_ROUND, y);
+    if (zero != INF_VALUE_NONE)
+        y = inf_build_add(&s->b, y, align_with_input(s, add_widened(s, zero), x));
+    if (!is_integer) {
+        s->outputs[0] = inf_onnx_narrow_round(s, y, type, &rounding);
+        return;
+    }
+    y = inf_build_cast(&s->b, inf_build_clip(&s->b, y, low, high), inf_onnx_narrow_dtype(type));
+    s->outputs[0] = inf_onnx_narrow_wrap(s, y, type);
+}
+
+// Lowers DequantizeLinear of narrow floats.
+static void dequantize_floats(struct inf_onnx_scope *s, enum inf_dtype dtype)
+{
+    uint32_t x = add_widened(s, s->inputs[0]), zero = inf_onnx_input(s, 2);
+    if (zero != INF_VALUE_NONE)
+        x = inf_build_sub(&s->b, x, align_with_input(s, add_widened(s, zero), x));
+    uint32_t scale = inf_build_cast(&s->b, align_with_input(s, s->inputs[1], x), INF_DTYPE_F32);
+    s->outputs[0] = inf_build_cast(&s->b, inf_build_mul(&s->b, x, scale), dtype);
+}
+
+// --- operators QuantizeLinear and DequantizeLinear ---
+
 static void lower_quantize(struct inf_onnx_scope *s)
 {
+    if (inf_onnx_is_narrow(s->inputs[0]) || inf_onnx_is_narrow(s->inputs[1]))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x or the scale is of a narrow type");
+    int32_t narrow = inf_build_ok(&s->b) ? read_narrow_target(s) : 0;
+    if (narrow != 0) {
+        (void)inf_onnx_find_attr(s, "axis");      // has no effect if the scale is one number
+        (void)inf_onnx_find_attr(s, "precision"); // FP32 is the only one that is built
+        quantize_to_narrow(s, narrow);
+        return;
+    }
     uint32_t x = s->inputs[0], zero = inf_onnx_input(s, 2);
     enum inf_dtype dtype = read_quantized_type(s);
     double low = 0, high = 0;
     (void)inf_onnx_find_attr(s, "axis"); // has no effect if the scale is one number
-    // This attribute affects only 8-bit floats, which are refused below.
+    // This attribute affects only narrow floats.
     (void)inf_onnx_find_attr(s, "saturate");
     int32_t precision = inf_onnx_attr_int(s, "precision", 0);
     if (!find_int_range(dtype, &low, &high))
@@ -121,14 +185,37 @@ static void lower_quantize(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, inf_build_clip(&s->b, y, low, high), dtype);
 }
 
+// Refuses a zero point of another type than x's, and a narrow scale.
+static void check_dequantized(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0], zero = inf_onnx_input(s, 2);
+    int32_t type = inf_onnx_is_narrow(x) ? inf_onnx_narrow_type(x) : 0;
+    int32_t own = inf_onnx_is_narrow(zero) ? inf_onnx_narrow_type(zero) : 0;
+    if (inf_onnx_is_narrow(s->inputs[1]))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "the scale is of a narrow type");
+    if (zero != INF_VALUE_NONE && own != type)
+        inf_build_fail(&s->b, INF_INVALID, "the zero point has another type than x");
+}
+
 static void lower_dequantize(struct inf_onnx_scope *s)
 {
+    check_dequantized(s);
+    if (!inf_build_ok(&s->b))
+        return;
     uint32_t zero = inf_onnx_input(s, 2);
     (void)inf_onnx_find_attr(s, "axis"); // has no effect if the scale is one number
     int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
     enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[1]);
     if (!inf_dtype_is_float(dtype))
         inf_build_fail(&s->b, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
+    double low, high;
+    if (inf_onnx_is_narrow(s->inputs[0]) &&
+        !inf_onnx_narrow_range(inf_onnx_narrow_type(s->inputs[0]), &low, &high)) {
+        dequantize_floats(s, dtype);
+        return;
+    }
+    s->inputs[0] = inf_onnx_narrow_value(s->inputs[0]);
+    zero = inf_onnx_narrow_value(zero);
     if (is_plain(s, zero)) {
         uint32_t scale = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32);
         uint32_t y =
@@ -176,8 +263,8 @@ static void lower_dynamic_quantize(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"QuantizeLinear", lower_quantize, 2, 3, 1, 0},
-    {"DequantizeLinear", lower_dequantize, 2, 3, 1, 0},
+    {"QuantizeLinear", lower_quantize, 2, 3, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},
+    {"DequantizeLinear", lower_dequantize, 2, 3, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},
     {"DynamicQuantizeLinear", lower_dynamic_quantize, 1, 1, 3, 0},
 };
 

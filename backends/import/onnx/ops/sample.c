@@ -7,6 +7,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/volume.h"
 
 // The largest number of batches times classes for non-maximum suppression, because each pair gets
 // its own nodes.
@@ -23,6 +24,16 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
     return 0;
 }
 
+static void sample_volume(struct inf_onnx_scope *s, enum inf_sample_kind kind,
+                          enum inf_border_mode border)
+{
+    const struct inf_onnx_volume what = {kind == INF_SAMPLE_LINEAR, border == INF_BORDER_EDGE,
+                                         inf_onnx_attr_int(s, "align_corners", 0) != 0};
+    if (kind == INF_SAMPLE_CUBIC || border == INF_BORDER_REFLECT)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "cubic or reflected volumes are not built");
+    s->outputs[0] = inf_onnx_sample_volume(s, s->inputs[0], s->inputs[1], &what);
+}
+
 static void lower_grid_sample(struct inf_onnx_scope *s)
 {
     // Each mode has two names: the name since opset 20, and the older one.
@@ -33,9 +44,14 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     static const char *const borders[] = {"zeros", "border", "reflection"};
     static const enum inf_border_mode border_modes[] = {INF_BORDER_CONSTANT, INF_BORDER_EDGE,
                                                         INF_BORDER_REFLECT};
-    if (inf_build_rank(&s->b, s->inputs[0]) != 4)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "x has rank %d, wanted 4",
-                       inf_build_rank(&s->b, s->inputs[0]));
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    if (inf_build_ok(&s->b) && rank != 4 && rank != 5)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x has rank %d, wanted 4 or 5", rank);
+    if (rank == 5) {
+        sample_volume(s, kinds[find_text(s, "mode", modes, 6) / 2],
+                      border_modes[find_text(s, "padding_mode", borders, 3)]);
+        return;
+    }
     const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]), s->inputs[1]};
     struct inf_build_node node = inf_build_describe_list(INF_OP_GRID_SAMPLE, inputs, 2);
     node.attrs.grid_sample.kind = kinds[find_text(s, "mode", modes, 6) / 2];

@@ -207,10 +207,14 @@ static void lower_tile(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"Reshape", lower_reshape, 1, 2, 1, 0}, {"Flatten", lower_flatten, 1, 1, 1, 0},
-    {"Squeeze", lower_squeeze, 1, 2, 1, 0}, {"Unsqueeze", lower_unsqueeze, 1, 2, 1, 0},
-    {"Shape", lower_shape, 1, 1, 1, 0},     {"Size", lower_size, 1, 1, 1, 0},
-    {"Expand", lower_expand, 2, 2, 1, 0},   {"Tile", lower_tile, 2, 2, 1, 0},
+    {"Reshape", lower_reshape, 1, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Flatten", lower_flatten, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Squeeze", lower_squeeze, 1, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Unsqueeze", lower_unsqueeze, 1, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Shape", lower_shape, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_READ},
+    {"Size", lower_size, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_READ},
+    {"Expand", lower_expand, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Tile", lower_tile, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_shape = {ops, INF_ARRAY_LENGTH(ops)};

@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 static void lower_constant(struct inf_onnx_scope *s)
@@ -36,13 +37,15 @@ static void lower_constant(struct inf_onnx_scope *s)
 
 static void lower_constant_of_shape(struct inf_onnx_scope *s)
 {
-    uint32_t number = inf_onnx_attr_tensor(s, "value");
+    uint32_t given = inf_onnx_attr_tensor(s, "value"), number = inf_onnx_narrow_value(given);
     if (number == INF_VALUE_NONE)
         number = inf_build_scalar(&s->b, INF_DTYPE_F32, 0);
     else if (inf_build_rank(&s->b, number) > 0)
         number = inf_build_reshape(&s->b, number, NULL, 0);
     s->outputs[0] =
         inf_build_fill(&s->b, inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I32), number);
+    if (inf_onnx_is_narrow(given))
+        s->outputs[0] = inf_onnx_narrow_wrap(s, s->outputs[0], inf_onnx_narrow_type(given));
 }
 
 static void lower_range(struct inf_onnx_scope *s)
@@ -52,6 +55,8 @@ static void lower_range(struct inf_onnx_scope *s)
     uint32_t ends[3];
     if (dtype == INF_DTYPE_I16 || dtype == INF_DTYPE_I8)
         work = INF_DTYPE_I32;
+    else if (dtype == INF_DTYPE_F16 || dtype == INF_DTYPE_BF16)
+        work = INF_DTYPE_F32;
     for (uint32_t i = 0; i < 3; i++) {
         ends[i] = inf_build_cast(&s->b, s->inputs[i], work);
         if (inf_build_ok(&s->b) && inf_build_rank(&s->b, ends[i]) > 0)

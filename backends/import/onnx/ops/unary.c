@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
 static void lower_unary(struct inf_onnx_scope *s)
@@ -177,7 +178,8 @@ static void lower_dropout(struct inf_onnx_scope *s)
     }
 }
 
-static enum inf_dtype read_cast_target(struct inf_onnx_scope *s)
+// Returns the TensorProto.DataType that Cast converts to.
+static int32_t read_cast_target(struct inf_onnx_scope *s)
 {
     int32_t to = 0;
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "to");
@@ -190,25 +192,44 @@ static enum inf_dtype read_cast_target(struct inf_onnx_scope *s)
     } else {
         to = inf_onnx_attr_int(s, "to", 0);
     }
-    if (inf_onnx_dtype(to) == INF_DTYPE_NONE)
+    if (inf_onnx_dtype(to) == INF_DTYPE_NONE && inf_onnx_narrow_dtype(to) == INF_DTYPE_NONE)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute 'to' is %s (%d)", inf_onnx_type_name(to),
                        to);
-    return inf_onnx_dtype(to);
+    return to;
+}
+
+// Adds the conversion of x, which may be narrow, to the narrow type `narrow`, or to `dtype` if
+// `narrow` is 0.
+static uint32_t add_cast(struct inf_onnx_scope *s, uint32_t x, enum inf_dtype dtype, int32_t narrow)
+{
+    // These attributes affect only narrow types.
+    const struct inf_onnx_rounding rounding = {inf_onnx_attr_int(s, "saturate", 1) != 0,
+                                               inf_onnx_attr_text(s, "round_mode", "up")};
+    if (!inf_build_ok(&s->b))
+        return INF_VALUE_NONE;
+    if (inf_onnx_is_narrow(x)) {
+        if (inf_onnx_narrow_type(x) == narrow)
+            return x;
+        x = inf_onnx_narrow_widen(s, x, narrow != 0 ? INF_DTYPE_F32 : dtype);
+    }
+    return narrow != 0 ? inf_onnx_narrow_round(s, x, narrow, &rounding)
+                       : inf_build_cast(&s->b, x, dtype);
 }
 
 static void lower_cast(struct inf_onnx_scope *s)
 {
-    // Ignore both attributes, because they affect only types of fewer than 16 bits.
-    (void)inf_onnx_find_attr(s, "saturate");
-    (void)inf_onnx_find_attr(s, "round_mode");
-    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], read_cast_target(s));
+    int32_t to = read_cast_target(s);
+    bool is_narrow = inf_onnx_narrow_dtype(to) != INF_DTYPE_NONE;
+    s->outputs[0] = add_cast(s, s->inputs[0], inf_onnx_dtype(to), is_narrow ? to : 0);
 }
 
 static void lower_cast_like(struct inf_onnx_scope *s)
 {
-    (void)inf_onnx_find_attr(s, "saturate");
-    (void)inf_onnx_find_attr(s, "round_mode");
-    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], inf_build_dtype(&s->b, s->inputs[1]));
+    uint32_t like = s->inputs[1];
+    if (inf_onnx_is_narrow(like))
+        s->outputs[0] = add_cast(s, s->inputs[0], INF_DTYPE_NONE, inf_onnx_narrow_type(like));
+    else
+        s->outputs[0] = add_cast(s, s->inputs[0], inf_build_dtype(&s->b, like), 0);
 }
 
 // Returns a bound, which is an attribute (old versions) or an input (new versions).
@@ -283,10 +304,10 @@ static const struct inf_onnx_op ops[] = {
     {"IsNaN", lower_is_nan, 1, 1, 1, 0},
     {"IsInf", lower_is_inf, 1, 1, 1, 0},
     {"BitwiseNot", lower_unary, 1, 1, 1, INF_UNARY_BITWISE_NOT},
-    {"Identity", lower_identity, 1, 1, 1, 0},
+    {"Identity", lower_identity, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
     {"Dropout", lower_dropout, 1, 3, 2, 0},
-    {"Cast", lower_cast, 1, 1, 1, 0},
-    {"CastLike", lower_cast_like, 2, 2, 1, 0},
+    {"Cast", lower_cast, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},
+    {"CastLike", lower_cast_like, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},
     {"Clip", lower_clip, 1, 3, 1, 0},
 };
 
