@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the ids of spans and prints spans. A line is printed by one call of fputs(), which locks the
-// file, so that lines of several threads do not mix.
+// Makes the ids of spans and prints spans. A line is printed by one call of fputs(), which locks
+// the file, so that lines of several threads do not mix.
 #include "span_file.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ bool span_begin(struct span *span, char traceparent[SPAN_PARENT_BYTES])
 }
 
 // Copies a text as the inside of a JSON string, as far as it fits.
-static void escape(char *to, size_t room, const char *text)
+static void escape_text(char *to, size_t room, const char *text)
 {
     size_t size = 0;
     for (; *text != '\0' && size + 7 <= room; text++) {
@@ -48,8 +48,8 @@ void span_end(const struct span *span, FILE *out, const char *model, const char 
 {
     const uint64_t end_ns = span->start_ns + read_ns(CLOCK_MONOTONIC) - span->begin_ns;
     char line[LINE_BYTES + 1024], name[256], message[768];
-    escape(name, sizeof name, model);
-    escape(message, sizeof message, failure != NULL ? failure : "");
+    escape_text(name, sizeof name, model);
+    escape_text(message, sizeof message, failure != NULL ? failure : "");
     // The kind 3 is that of a client. The status code 2 is that of an error, 1 that of success.
     snprintf(line, sizeof line,
              "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\","

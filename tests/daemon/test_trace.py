@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_trace.py DAEMON INFERCTL BACKGROUND - the spans of requests that the daemon writes as OTLP/JSON."""
+"""test_trace.py DAEMON INFERCTL BACKGROUND - the spans of requests that the daemon writes as
+OTLP/JSON, and those of an example program."""
 import json
 import os
 import socket

@@ -26,7 +26,8 @@ struct text_reply {
     const char *fields; // NULL: the text is not compressed
     char *text;
     size_t size;
-    size_t charged; // bytes that are charged to the server
+    size_t text_charged; // bytes of `text` that are charged to the server
+    size_t charged;      // bytes that are charged in all
     struct inf_http_coder coder;
     struct inf_slice_task task;
 };
@@ -64,18 +65,23 @@ static bool charge_reply(struct text_reply *reply, size_t size)
     return true;
 }
 
-// Replaces the text by its compressed form, and frees the memory that only compressing needs.
+// Frees the memory that only compressing needs. Only what is charged for the text stays charged.
+static void end_compressing(struct text_reply *reply)
+{
+    inf_http_coder_fini(&reply->coder);
+    inf_http_server_release(reply->gateway->server, reply->charged - reply->text_charged);
+    reply->charged = reply->text_charged;
+}
+
+// Replaces the text by its compressed form.
 static void take_compressed(struct text_reply *reply)
 {
     struct inf_http_coder *coder = &reply->coder;
-    size_t capacity = coder->capacity;
     free(reply->text);
     reply->text = (char *)coder->data;
     reply->size = coder->size;
+    reply->text_charged = coder->capacity;
     coder->data = NULL;
-    inf_http_coder_fini(coder);
-    inf_http_server_release(reply->gateway->server, reply->charged - capacity);
-    reply->charged = capacity;
 }
 
 // Compresses the next part of a text, and sends the text when it is complete.
@@ -84,16 +90,17 @@ static bool compress_slice(void *context)
     struct text_reply *reply = context;
     size_t before = reply->coder.capacity;
     bool done;
-    if (inf_http_code(&reply->coder, DEFLATE_BYTES, &done, NULL) != INF_OK ||
-        !charge_reply(reply, reply->coder.capacity - before)) {
-        inf_http_coder_fini(&reply->coder);
-        reply->fields = NULL;
-        done = true;
-    } else if (done)
+    bool ok = inf_http_code(&reply->coder, DEFLATE_BYTES, &done, NULL) == INF_OK &&
+              charge_reply(reply, reply->coder.capacity - before);
+    if (ok && !done)
+        return true;
+    if (ok)
         take_compressed(reply);
-    if (done)
-        send_reply(reply);
-    return !done;
+    else
+        reply->fields = NULL;
+    end_compressing(reply);
+    send_reply(reply);
+    return false;
 }
 
 // Begins to compress the text if the client accepts that and there is memory for it. Returns false
@@ -104,9 +111,12 @@ static bool begin_compressing(struct text_reply *reply)
     const enum inf_http_coding coding = head->accepts_gzip ? INF_HTTP_GZIP : INF_HTTP_DEFLATE;
     const struct inf_span text = {(const uint8_t *)reply->text, reply->size};
     if (reply->size < COMPRESS_MIN_BYTES || (!head->accepts_gzip && !head->accepts_deflate) ||
-        !charge_reply(reply, INF_HTTP_DEFLATE_STATE_BYTES) ||
-        inf_http_deflate_begin(&reply->coder, coding, text, NULL) != INF_OK)
+        !charge_reply(reply, INF_HTTP_DEFLATE_STATE_BYTES))
         return false;
+    if (inf_http_deflate_begin(&reply->coder, coding, text, NULL) != INF_OK) {
+        end_compressing(reply);
+        return false;
+    }
     reply->fields =
         coding == INF_HTTP_GZIP ? "Content-Encoding: gzip\r\n" : "Content-Encoding: deflate\r\n";
     reply->exchange->user = reply;
@@ -133,6 +143,7 @@ void inf_rest_reply_text(struct inf_gateway *gateway, struct inf_http_exchange *
                                  .content_type = text->content_type,
                                  .text = text->data,
                                  .size = text->size,
+                                 .text_charged = text->charged,
                                  .charged = text->charged};
     if (!begin_compressing(reply))
         send_reply(reply);
