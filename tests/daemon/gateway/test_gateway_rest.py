@@ -108,6 +108,9 @@ class Lookups(Case):
         answer = self.ask('GET', '/metrics', headers={'Accept-Encoding': 'gzip'})
         self.assertEqual(answer.headers['Content-Encoding'], 'gzip')
         self.assertIn(b'inferd_gateway_connections', gzip.decompress(answer.body))
+        answer = self.ask('GET', '/v2', headers={'Accept-Encoding': 'gzip'})
+        self.assertNotIn('Content-Encoding', answer.headers)  # too small to gain anything
+        self.assertEqual(answer.json()['name'], 'inferd')
 
 
 class Memory(Case):
@@ -124,6 +127,7 @@ class Memory(Case):
 
         for wrong in (
             {'count': 1, 'spaces': 1 << 20},  # the decompressed body
+            {'count': 1, 'spaces': 200_000},  # a buffer of 262,144 bytes, and zlib's memory
             {'count': 100_000, 'pack': False},  # the input of 400,000 bytes
             {'count': 50_000},  # both together
         ):
