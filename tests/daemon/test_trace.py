@@ -103,8 +103,12 @@ def check_client_spans(folder):
     for root in map(check_nesting, read_spans(path, 20)):
         above = parents.pop(root['parentSpanId'])
         assert above['traceId'] == root['traceId'], root
-        assert int(above['startTimeUnixNano']) <= int(root['startTimeUnixNano']), (above, root)
-        assert int(root['endTimeUnixNano']) <= int(above['endTimeUnixNano']), (above, root)
+        # The client may read its answer before the daemon notes that it was given, and each
+        # process reads the clock by itself, so the times of one need not lie in the other's.
+        begin, end = (int(above[key + 'TimeUnixNano']) for key in ('start', 'end'))
+        assert begin < end, above
+        assert abs(begin - int(root['startTimeUnixNano'])) < 10e9, (above, root)
+        assert abs(end - int(root['endTimeUnixNano'])) < 10e9, (above, root)
     server.end()
 
 
