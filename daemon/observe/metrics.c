@@ -52,6 +52,9 @@ struct inf_metrics {
     uint32_t given[INF_METRICS_SERIES_MAX];       // how often each series was given to a key
     struct user users[INF_METRICS_USERS_MAX + 1]; // the last one is "other"
     struct series_set used[INF_METRICS_USERS_MAX + 1];
+    // The user of the last search in user_keys, which is usually that of the next one too, and its
+    // number; INF_METRICS_USERS_MAX: not valid. A number changes its user only in a search.
+    uint32_t last_uid, last_user;
     struct inf_histogram loop_delay, loop_turn;
     struct inf_histogram failure_time[OUTCOME_COUNT]; // that of OUTCOME_OK stays empty
     uint64_t loads_ok, loads_failed;
@@ -65,6 +68,7 @@ enum inf_code inf_metrics_create(struct inf_metrics **out_metrics, struct inf_er
     enum inf_code code = inf_key_table_create(&metrics->series_keys, INF_METRICS_SERIES_MAX, err);
     if (code == INF_OK)
         code = inf_key_table_create(&metrics->user_keys, INF_METRICS_USERS_MAX, err);
+    metrics->last_user = INF_METRICS_USERS_MAX;
     if (code == INF_OK)
         *out_metrics = metrics;
     else
@@ -146,9 +150,8 @@ uint32_t inf_metrics_series(struct inf_metrics *metrics, const struct inf_metric
     return index;
 }
 
-// Returns the counters of a user, and notes that the user has used the series.
-static struct user *find_user(struct inf_metrics *metrics, uint32_t uid, uint32_t series,
-                              uint64_t now_ns)
+// Returns the number of a user.
+static uint32_t search_user(struct inf_metrics *metrics, uint32_t uid, uint64_t now_ns)
 {
     bool replaced;
     uint32_t index = inf_key_table_obtain(metrics->user_keys, &uid, sizeof uid, now_ns, &replaced);
@@ -157,6 +160,20 @@ static struct user *find_user(struct inf_metrics *metrics, uint32_t uid, uint32_
                       sizeof(struct user));
         metrics->used[index] = (struct series_set){0};
     }
+    metrics->last_uid = uid;
+    metrics->last_user = index;
+    return index;
+}
+
+// Returns the counters of a user, and notes that the user has used the series.
+static struct user *find_user(struct inf_metrics *metrics, uint32_t uid, uint32_t series,
+                              uint64_t now_ns)
+{
+    uint32_t index = metrics->last_user;
+    if (uid == metrics->last_uid && index != INF_METRICS_USERS_MAX)
+        inf_key_table_touch(metrics->user_keys, index, now_ns);
+    else
+        index = search_user(metrics, uid, now_ns);
     if (series < INF_METRICS_SERIES_MAX)
         metrics->used[index].words[series / WORD_BITS] |= 1ull << series % WORD_BITS;
     return &metrics->users[index];

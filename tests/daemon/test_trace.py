@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_trace.py DAEMON INFERCTL - the spans of requests that the daemon writes as OTLP/JSON."""
+"""test_trace.py DAEMON INFERCTL BACKGROUND - the spans of requests that the daemon writes as
+OTLP/JSON, and those of an example program."""
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from test_operation import DAEMON, SECONDS_MAX, Server, write_model, write_row
 
+BACKGROUND = sys.argv[3]
 TRACE, PARENT = '0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'
 CHILDREN = {'queue': 'infer m', 'batch': 'infer m', 'device': 'batch', 'write': 'infer m'}
 
@@ -84,6 +86,32 @@ def check_sampling(folder):
     read_spans(path, 3)
 
 
+def check_client_spans(folder):
+    """The example program's span of each request is the parent of the daemon's span."""
+    path, client_path = f'{folder}/spans.jsonl', f'{folder}/client.jsonl'
+    server = Server(folder, f'backends = ref\ntrace_file = {path}\n')
+    assert server.ctl('load', 'm', str(write_model(Path(folder) / 'm'))).returncode == 0
+    command = [BACKGROUND, '--socket', f'{folder}/run/inferd.sock', '--spans', client_path]
+    for model in ('m', 'no"such\\model'):
+        said = subprocess.run([*command, model, '20'], capture_output=True, text=True)
+        assert (said.returncode == 0) == (model == 'm'), said
+    parents = {}
+    for (span,) in read_spans(client_path, 20):
+        assert span['name'] == 'infer m' and span['kind'] == 3 and span['status']['code'] == 1, span
+        parents[span['spanId']] = span
+    assert len(parents) == 20, parents
+    for root in map(check_nesting, read_spans(path, 20)):
+        above = parents.pop(root['parentSpanId'])
+        assert above['traceId'] == root['traceId'], root
+        # The client may read its answer before the daemon notes that it was given, and each
+        # process reads the clock by itself, so the times of one need not lie in the other's.
+        begin, end = (int(above[key + 'TimeUnixNano']) for key in ('start', 'end'))
+        assert begin < end, above
+        assert abs(begin - int(root['startTimeUnixNano'])) < 10e9, (above, root)
+        assert abs(end - int(root['endTimeUnixNano'])) < 10e9, (above, root)
+    server.end()
+
+
 def check_failures(folder):
     """Lines without a receiver are lost, and the log says so once."""
     path = f'{folder}/socket'
@@ -116,7 +144,7 @@ def check_refused_settings(folder):
 
 
 def main():
-    for check in (check_sampling, check_failures, check_refused_settings):
+    for check in (check_sampling, check_client_spans, check_failures, check_refused_settings):
         with tempfile.TemporaryDirectory() as folder:
             check(folder)
     print('traces are written as they should be')

@@ -45,7 +45,8 @@ static void print_http(struct text *text, const struct inf_http_counters *http)
                  http->timeouts);
     print_metric(text, "abandoned_total", "counter",
                  "Requests whose client went away before the response.", http->abandoned);
-    print_metric(text, "body_bytes", "gauge", "Memory of request bodies.", http->body_bytes);
+    print_metric(text, "body_bytes", "gauge", "Memory of requests and of texts of responses.",
+                 http->body_bytes);
     print_metric(text, "received_bytes_total", "counter", "Bytes received from clients.",
                  http->bytes_received);
     print_metric(text, "sent_bytes_total", "counter", "Bytes sent to clients.", http->bytes_sent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decompresses messages. A small message can expand to INF_HTTP_INFLATED_BYTES, so the result grows
-// step by step, and each step is charged to the bodies of all requests.
+// step by step, and each step is charged to the bodies of all requests, as zlib's memory is.
 #include "client/gateway/grpc/inflater.h"
 
 // What a slice decompresses, in bytes. It takes about 0.1 ms.
@@ -13,7 +13,7 @@ static bool inflate_slice(void *context)
     struct inf_error err = {0};
     bool done;
     enum inf_code code = inf_http_code(coder, SLICE_BYTES, &done, &err);
-    size_t grown = coder->capacity - inflater->charged;
+    size_t grown = INF_HTTP_INFLATE_STATE_BYTES + coder->capacity - inflater->charged;
     if (code == INF_OK && !inf_http_server_charge(inflater->gateway->server, grown))
         code = inf_fail(&err, INF_EXHAUSTED, "the messages of other calls need all memory");
     else if (code == INF_OK)

@@ -130,18 +130,3 @@ void inf_http_coder_fini(struct inf_http_coder *coder)
     free(coder->data);
     *coder = (struct inf_http_coder){0};
 }
-
-uint8_t *inf_http_coding_deflate(enum inf_http_coding coding, struct inf_span body, size_t *size)
-{
-    struct inf_http_coder coder = {0};
-    bool done;
-    uint8_t *data = NULL;
-    if (inf_http_deflate_begin(&coder, coding, body, NULL) == INF_OK &&
-        inf_http_code(&coder, SIZE_MAX, &done, NULL) == INF_OK) {
-        data = coder.data;
-        *size = coder.size;
-        coder.data = NULL;
-    }
-    inf_http_coder_fini(&coder);
-    return data;
-}

@@ -15,6 +15,11 @@
 // Maximum size of a body after decompression.
 #define INF_HTTP_INFLATED_BYTES ((size_t)16 << 20)
 
+// Memory of a coder beside its result, in bytes: what zlib's documentation (zconf.h) gives for the
+// largest window and the usual memory level, and a few KiB more.
+#define INF_HTTP_DEFLATE_STATE_BYTES ((size_t)264 << 10)
+#define INF_HTTP_INFLATE_STATE_BYTES ((size_t)40 << 10)
+
 struct z_stream_s;
 
 // Compresses or decompresses one body, a bounded number of bytes at a time.
@@ -41,8 +46,5 @@ enum inf_code inf_http_code(struct inf_http_coder *coder, size_t bytes_max, bool
 
 // Frees the memory of the coder and its result. The coder can then be used again.
 void inf_http_coder_fini(struct inf_http_coder *coder);
-
-// Compresses a body. Returns NULL if there is no memory. The caller frees the result with free().
-uint8_t *inf_http_coding_deflate(enum inf_http_coding coding, struct inf_span body, size_t *size);
 
 #endif

@@ -38,7 +38,7 @@ struct inf_http_counters {
     uint64_t abandoned;    // requests whose connection was closed before the response
     uint64_t responses[6]; // responses by class: responses[2] counts the statuses 200 to 299
     uint64_t bytes_received, bytes_sent;
-    uint64_t body_bytes; // memory of all request bodies at present
+    uint64_t body_bytes; // memory of request bodies and what was charged with them, at present
 };
 
 // One request, which waits for its response. The struct is valid until the handler calls

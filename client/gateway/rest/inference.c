@@ -12,7 +12,7 @@
 //
 // Compressed bodies and tensors in JSON take long, so they are handled in slices:
 //
-//   inflate --> decode --> (run) --> encode --> deflate --> respond
+//   inflate --> decode --> (run) --> encode --> respond
 //
 // Small requests pass through all stages without a break.
 #include "client/gateway/rest/inference.h"
@@ -36,11 +36,7 @@
 // 0.2 ms.
 #define DECODE_BYTES    ((size_t)16 << 10)
 #define INFLATE_BYTES   ((size_t)32 << 10)
-#define DEFLATE_BYTES   ((size_t)16 << 10)
 #define ENCODE_ELEMENTS ((size_t)1 << 10)
-// Minimum size of a JSON response that is compressed, in bytes. Compressing a smaller one gains
-// nothing.
-#define COMPRESS_MIN_BYTES ((size_t)1 << 10)
 
 struct inf_rest_inference;
 
@@ -56,10 +52,10 @@ struct inf_rest_inference {
     struct inf_slice_task task;
     stage_function stage;
     struct inf_oip_json_decoder decoder;
-    size_t charged;              // bytes of inputs and of the decompressed body
+    size_t charged;              // bytes of inputs, the decompressed body and the response's text
     const inferd_result *result; // belongs to `run`
     struct inf_oip_response_encoder encoder;
-    struct inf_http_coder inflater, deflater;      // of the body and of the response
+    struct inf_http_coder inflater;                // of the body
     char header_id[INF_HTTP_REQUEST_ID_BYTES + 1]; // X-Request-Id or traceparent; "": none
 };
 
@@ -91,7 +87,6 @@ static void free_inference(void *context)
     inferd_memory_free(inference->memory);
     inf_oip_response_encoder_fini(&inference->encoder);
     inf_http_coder_fini(&inference->inflater);
-    inf_http_coder_fini(&inference->deflater);
     free(inference);
 }
 
@@ -146,61 +141,45 @@ static void fail_inference(struct inf_rest_inference *inference, const struct in
     reply_failure(inference, &converted);
 }
 
-// Sends a response that consists of `piece`, which belongs to the inference.
-static void respond_json(struct inf_rest_inference *inference, struct iovec piece,
-                         const char *fields)
+static bool charge_inputs(void *context, size_t size)
 {
-    struct inf_http_exchange *exchange = inference->exchange;
-    const struct inf_http_response response = {
-        .status = 200,
-        .content_type = "application/json",
-        .fields = fields,
-        .pieces = {piece},
-        .piece_count = 1,
-        .release = free_inference,
-        .context = inference,
-    };
-    exchange->user = NULL;
-    inf_http_respond(exchange, &response);
-}
-
-static bool deflate_slice(struct inf_rest_inference *inference)
-{
-    struct inf_http_coder *deflater = &inference->deflater;
-    const struct inf_http_head *head = &inference->exchange->head;
-    bool done;
-    struct inf_error err;
-    if (inf_http_code(deflater, DEFLATE_BYTES, &done, &err) != INF_OK) {
-        fail_inference(inference, &err);
+    struct inf_rest_inference *inference = context;
+    if (!inf_http_server_charge(inference->gateway->server, size))
         return false;
-    }
-    if (done)
-        respond_json(inference, (struct iovec){deflater->data, deflater->size},
-                     head->accepts_gzip ? "Content-Encoding: gzip\r\n"
-                                        : "Content-Encoding: deflate\r\n");
-    return !done;
+    inference->charged += size;
+    return true;
 }
 
-// Sends the JSON text of a response without binary tensors, compressed if the client accepts that.
-// Returns true if compressing it has begun.
-static bool send_json(struct inf_rest_inference *inference)
+// Charges memory that the inference has allocated.
+static enum inf_code charge_bytes(struct inf_rest_inference *inference, size_t size,
+                                  struct inf_error *err)
 {
-    const struct inf_oip_response_encoder *encoder = &inference->encoder;
-    const struct inf_http_head *head = &inference->exchange->head;
-    enum inf_http_coding coding = head->accepts_gzip ? INF_HTTP_GZIP : INF_HTTP_DEFLATE;
-    struct inf_span text = {(const uint8_t *)encoder->text, encoder->size};
-    if (text.size >= COMPRESS_MIN_BYTES && (head->accepts_gzip || head->accepts_deflate) &&
-        inf_http_deflate_begin(&inference->deflater, coding, text, NULL) == INF_OK) {
-        inference->stage = deflate_slice;
-        return true;
-    }
-    respond_json(inference, (struct iovec){encoder->text, encoder->size}, NULL);
-    return false;
+    if (charge_inputs(inference, size))
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                           "the bodies of other requests need all memory");
+}
+
+// Sends the JSON text of a response without binary tensors, and frees the inference.
+static void send_json(struct inf_rest_inference *inference)
+{
+    struct inf_gateway *gateway = inference->gateway;
+    struct inf_http_exchange *exchange = inference->exchange;
+    struct inf_oip_response_encoder *encoder = &inference->encoder;
+    const struct inf_rest_text text = {.content_type = "application/json",
+                                       .data = encoder->text,
+                                       .size = encoder->size,
+                                       .charged = encoder->capacity};
+    encoder->text = NULL;
+    inference->charged -= encoder->capacity;
+    exchange->user = NULL;
+    free_inference(inference);
+    inf_rest_reply_text(gateway, exchange, &text);
 }
 
 // Sends the response, whose JSON text is complete. A response with binary tensors is never
-// compressed. Returns true if a further stage has begun.
-static bool send_result(struct inf_rest_inference *inference)
+// compressed.
+static void send_result(struct inf_rest_inference *inference)
 {
     const struct inf_oip_response_encoder *encoder = &inference->encoder;
     char fields[64];
@@ -218,24 +197,30 @@ static bool send_result(struct inf_rest_inference *inference)
         if (encoder->is_binary[i])
             response.pieces[response.piece_count++] = (struct iovec){output->data, output->size};
     }
-    if (response.piece_count == 1)
-        return send_json(inference);
+    if (response.piece_count == 1) {
+        send_json(inference);
+        return;
+    }
     snprintf(fields, sizeof fields, "Inference-Header-Content-Length: %zu\r\n", encoder->size);
     struct inf_http_exchange *exchange = inference->exchange;
     exchange->user = NULL;
     inf_http_respond(exchange, &response);
-    return false;
 }
 
 static bool encode_slice(struct inf_rest_inference *inference)
 {
+    struct inf_oip_response_encoder *encoder = &inference->encoder;
     bool done;
     struct inf_error err;
-    if (inf_oip_response_encode(&inference->encoder, ENCODE_ELEMENTS, &done, &err) != INF_OK) {
+    size_t before = encoder->capacity;
+    enum inf_code code = inf_oip_response_encode(encoder, ENCODE_ELEMENTS, &done, &err);
+    if (code == INF_OK)
+        code = charge_bytes(inference, encoder->capacity - before, &err);
+    if (code != INF_OK)
         fail_inference(inference, &err);
-        return false;
-    }
-    return done ? send_result(inference) : true;
+    else if (done)
+        send_result(inference);
+    return code == INF_OK && !done;
 }
 
 static void handle_answer(void *context, const inferd_result *result,
@@ -262,15 +247,6 @@ static enum inf_code copy_name(char *to, size_t room, struct inf_span from, stru
         memcpy(to, from.data, from.size);
     to[from.size] = '\0';
     return INF_OK;
-}
-
-static bool charge_inputs(void *context, size_t size)
-{
-    struct inf_rest_inference *inference = context;
-    if (!inf_http_server_charge(inference->gateway->server, size))
-        return false;
-    inference->charged += size;
-    return true;
 }
 
 // Splits a body into the JSON text and the binary tensors, and prepares to decode them.
@@ -364,9 +340,8 @@ static bool inflate_slice(struct inf_rest_inference *inference)
     struct inf_error err;
     size_t before = inflater->capacity;
     enum inf_code code = inf_http_code(inflater, INFLATE_BYTES, &done, &err);
-    if (code == INF_OK && !charge_inputs(inference, inflater->capacity - before))
-        code = inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "the bodies of other requests need all memory");
+    if (code == INF_OK)
+        code = charge_bytes(inference, inflater->capacity - before, &err);
     if (code != INF_OK ||
         (done && prepare_decoder(inference, (struct inf_span){inflater->data, inflater->size},
                                  &err) != INF_OK)) {
@@ -376,6 +351,13 @@ static bool inflate_slice(struct inf_rest_inference *inference)
     if (done)
         inference->stage = decode_slice;
     return true;
+}
+
+static enum inf_code begin_inflating(struct inf_rest_inference *inference, struct inf_error *err)
+{
+    const struct inf_http_exchange *exchange = inference->exchange;
+    INF_TRY(charge_bytes(inference, INF_HTTP_INFLATE_STATE_BYTES, err));
+    return inf_http_inflate_begin(&inference->inflater, exchange->head.coding, exchange->body, err);
 }
 
 void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -393,8 +375,7 @@ void inf_rest_inference_run(struct inf_gateway *gateway, struct inf_http_exchang
     struct inf_error err;
     if (copy_name(request->model, sizeof request->model, model, &err) != INF_OK ||
         copy_name(request->version, sizeof request->version, version, &err) != INF_OK ||
-        (compressed ? inf_http_inflate_begin(&inference->inflater, exchange->head.coding,
-                                             exchange->body, &err)
+        (compressed ? begin_inflating(inference, &err)
                     : prepare_decoder(inference, exchange->body, &err)) != INF_OK)
         fail_inference(inference, &err);
     else

@@ -85,7 +85,7 @@ static void ask_daemon(struct inf_gateway *gateway, struct inf_http_exchange *ex
 
 static void reply_model(struct lookup *lookup, struct inf_question *question)
 {
-    inf_rest_reply_json(lookup->exchange, inf_oip_model_encode(question->info));
+    inf_rest_reply_json(lookup->gateway, lookup->exchange, inf_oip_model_encode(question->info));
 }
 
 void inf_rest_lookup_model(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -104,7 +104,8 @@ static void reply_ready(struct lookup *lookup, struct inf_question *question)
         return;
     }
     json_t *object = json_pack("{s:s, s:b}", "name", question->model, "ready", 1);
-    inf_rest_reply_json(lookup->exchange, object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
+    inf_rest_reply_json(lookup->gateway, lookup->exchange,
+                        object != NULL ? json_dumps(object, JSON_COMPACT) : NULL);
     json_decref(object);
 }
 
@@ -116,14 +117,14 @@ void inf_rest_lookup_ready(struct inf_gateway *gateway, struct inf_http_exchange
 
 static void reply_metrics(struct lookup *lookup, struct inf_question *question)
 {
-    size_t size;
     const char *daemon = question->err.code == INFERD_OK ? question->text : "";
     bool openmetrics = lookup->openmetrics;
-    char *text = inf_gateway_metrics_print(lookup->gateway, daemon, openmetrics, &size);
-    inf_rest_reply_text(lookup->exchange,
-                        openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    struct inf_rest_text text = {
+        .content_type = openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                     : "text/plain; version=0.0.4; charset=utf-8",
-                        text, size);
+    };
+    text.data = inf_gateway_metrics_print(lookup->gateway, daemon, openmetrics, &text.size);
+    inf_rest_reply_text(lookup->gateway, lookup->exchange, &text);
 }
 
 void inf_rest_lookup_metrics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -138,7 +139,8 @@ void inf_rest_lookup_metrics(struct inf_gateway *gateway, struct inf_http_exchan
 
 static void reply_statistics(struct lookup *lookup, struct inf_question *question)
 {
-    inf_rest_reply_json(lookup->exchange, inf_oip_statistics_encode(&question->statistics));
+    inf_rest_reply_json(lookup->gateway, lookup->exchange,
+                        inf_oip_statistics_encode(&question->statistics));
 }
 
 void inf_rest_lookup_statistics(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -150,8 +152,9 @@ void inf_rest_lookup_statistics(struct inf_gateway *gateway, struct inf_http_exc
 
 static void reply_index(struct lookup *lookup, struct inf_question *question)
 {
-    inf_rest_reply_json(lookup->exchange, inf_oip_index_encode(question->rows, question->row_count,
-                                                               lookup->only_ready));
+    inf_rest_reply_json(
+        lookup->gateway, lookup->exchange,
+        inf_oip_index_encode(question->rows, question->row_count, lookup->only_ready));
 }
 
 // Parses the body of a repository request. *json is NULL if the body is empty; the caller frees
@@ -189,7 +192,7 @@ void inf_rest_lookup_index(struct inf_gateway *gateway, struct inf_http_exchange
 static void reply_done(struct lookup *lookup, struct inf_question *question)
 {
     (void)question;
-    inf_rest_reply_json(lookup->exchange, strdup("{}"));
+    inf_rest_reply_json(lookup->gateway, lookup->exchange, strdup("{}"));
 }
 
 // Loads or unloads a model. A body may have `parameters`, all of which must be allowed.

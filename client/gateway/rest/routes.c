@@ -17,9 +17,8 @@
 static void reply_live(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                        const struct inf_span names[])
 {
-    (void)gateway;
     (void)names;
-    inf_rest_reply_json(exchange, strdup("{\"live\":true}"));
+    inf_rest_reply_json(gateway, exchange, strdup("{\"live\":true}"));
 }
 
 static void reply_ready(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
@@ -27,7 +26,7 @@ static void reply_ready(struct inf_gateway *gateway, struct inf_http_exchange *e
 {
     (void)names;
     if (inf_link_is_ready(gateway->link))
-        inf_rest_reply_json(exchange, strdup("{\"ready\":true}"));
+        inf_rest_reply_json(gateway, exchange, strdup("{\"ready\":true}"));
     else
         inf_rest_reply_status(exchange, 503, "the daemon does not answer");
 }
@@ -35,16 +34,14 @@ static void reply_ready(struct inf_gateway *gateway, struct inf_http_exchange *e
 static void reply_server(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                          const struct inf_span names[])
 {
-    (void)gateway;
     (void)names;
-    inf_rest_reply_json(exchange, inf_oip_server_encode(INFERD_GATEWAY_VERSION));
+    inf_rest_reply_json(gateway, exchange, inf_oip_server_encode(INFERD_GATEWAY_VERSION));
 }
 
 // Sends the OpenAPI document, which describes the paths below. A test checks that both agree.
 static void reply_document(struct inf_gateway *gateway, struct inf_http_exchange *exchange,
                            const struct inf_span names[])
 {
-    (void)gateway;
     (void)names;
     static const char document[] = {
 #include "openapi.inc"
@@ -52,7 +49,10 @@ static void reply_document(struct inf_gateway *gateway, struct inf_http_exchange
     char *text = malloc(sizeof document);
     if (text != NULL)
         memcpy(text, document, sizeof document);
-    inf_rest_reply_text(exchange, "application/json", text, sizeof document);
+    inf_rest_reply_text(gateway, exchange,
+                        &(struct inf_rest_text){.content_type = "application/json",
+                                                .data = text,
+                                                .size = sizeof document});
 }
 
 static void run_inference(struct inf_gateway *gateway, struct inf_http_exchange *exchange,

@@ -81,17 +81,16 @@ void inf_service_end_turn(struct inf_service *service, uint64_t now_ns)
     service->turn_begin_ns = 0;
 }
 
+// The shapes of an answered job have been checked, so their sizes cannot overflow.
 static uint64_t sum_input_bytes(const struct inf_job *job)
 {
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < job->input_count; i++) {
         enum inf_dtype dtype = graph->values[graph->inputs[i].value].dtype;
-        size_t bytes = 0;
-        if (dtype == INF_DTYPE_BYTES)
-            sum += job->string_bytes[i];
-        else if (inf_shape_bytes(&job->shapes[i], dtype, &bytes))
-            sum += bytes;
+        sum += dtype == INF_DTYPE_BYTES
+                   ? job->string_bytes[i]
+                   : inf_shape_elements(&job->shapes[i]) * inf_dtype_size(dtype);
     }
     return sum;
 }

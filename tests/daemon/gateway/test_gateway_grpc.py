@@ -402,6 +402,28 @@ class Compression(GrpcCase):
         self.infer(add_request())
 
 
+class CompressedMemory(GrpcCase):
+    options = ('--bodies-max-bytes=300000',)
+
+    def test_the_memory_of_zlib_is_charged(self):
+        infer = self.method('ModelInfer')
+        for count in (50_000, 20_000):  # a buffer of 262,144 bytes, and one of 131,072
+            values = bytes(4 * count)
+            request = OIP.ModelInferRequest(
+                model_name='large',
+                inputs=[tensor('x', 'FP32', [count])],
+                raw_input_contents=[values],
+            )
+            if count == 20_000:
+                answer = infer(request, timeout=60, compression=grpc.Compression.Gzip)
+                self.assertEqual(len(answer.raw_output_contents[0]), len(values))
+                continue
+            with self.assertRaises(grpc.RpcError) as raised:
+                infer(request, timeout=60, compression=grpc.Compression.Gzip)
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            self.assertIn('need all memory', raised.exception.details())
+
+
 class Tokens(GrpcCase):
     token = 'secret-of-the-tests'
 

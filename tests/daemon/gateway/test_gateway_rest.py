@@ -108,6 +108,9 @@ class Lookups(Case):
         answer = self.ask('GET', '/metrics', headers={'Accept-Encoding': 'gzip'})
         self.assertEqual(answer.headers['Content-Encoding'], 'gzip')
         self.assertIn(b'inferd_gateway_connections', gzip.decompress(answer.body))
+        answer = self.ask('GET', '/v2', headers={'Accept-Encoding': 'gzip'})
+        self.assertNotIn('Content-Encoding', answer.headers)  # too small to gain anything
+        self.assertEqual(answer.json()['name'], 'inferd')
 
 
 class Memory(Case):
@@ -124,6 +127,7 @@ class Memory(Case):
 
         for wrong in (
             {'count': 1, 'spaces': 1 << 20},  # the decompressed body
+            {'count': 1, 'spaces': 200_000},  # a buffer of 262,144 bytes, and zlib's memory
             {'count': 100_000, 'pack': False},  # the input of 400,000 bytes
             {'count': 50_000},  # both together
         ):
@@ -131,9 +135,54 @@ class Memory(Case):
             self.assertEqual(answer.status, 429, wrong)
             self.assertIn('need all memory', answer.json()['error'])
         for _ in range(10):
-            self.assertEqual(send(20_000).status, 200)
-            self.assertEqual(send(40_000, pack=False).status, 200)
+            self.assertEqual(send(10_000).status, 200)
+            self.assertEqual(send(20_000, pack=False).status, 200)
         gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'bodies are kept')
+
+    def test_texts_of_outputs_are_charged(self):
+        def send(count, coding='identity'):
+            tensor = {'name': 'x', 'shape': [count], 'datatype': 'FP32'}
+            tensor['parameters'] = {'binary_data_size': 4 * count}
+            data = struct.pack('<f', 1.2345678) * count  # 10 bytes or more in JSON
+            head = json.dumps({'inputs': [tensor]}).encode()
+            headers = {
+                'Inference-Header-Content-Length': str(len(head)),
+                'Accept-Encoding': coding,
+            }
+            return self.ask('POST', '/v2/models/large/infer', head + data, headers)
+
+        answer = send(25_000)  # 100,000 bytes of input, and more than 200,000 of text
+        self.assertEqual(answer.status, 429)
+        self.assertIn('need all memory', answer.json()['error'])
+        for coding in ('identity', 'gzip') * 5:
+            answer = send(3_000, coding)
+            self.assertEqual(answer.status, 200)
+            # The memory that compressing needs beside the text exceeds the limit.
+            self.assertNotIn('Content-Encoding', answer.headers)
+            self.assertEqual(len(answer.json()['outputs'][0]['data']), 3_000)
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'texts are kept')
+
+    def test_texts_are_compressed_while_there_is_memory(self):
+        headers = {'Accept-Encoding': 'gzip'}
+        packed = self.ask('GET', '/openapi.json', headers=headers)
+        self.assertEqual(packed.headers['Content-Encoding'], 'gzip')
+        with self.gateway.connect() as client:
+            client.sendall(
+                b'POST /v2/models/large/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n{'
+            )
+            gateway_case.wait_until(lambda: self.metric('body_bytes') == 40_000, 'no body')
+            plain = self.ask('GET', '/openapi.json', headers=headers)
+        self.assertNotIn('Content-Encoding', plain.headers)
+        self.assertEqual(gzip.decompress(packed.body), plain.body)
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'memory is kept')
+
+    def test_a_client_that_does_not_wait_for_its_text(self):
+        for _ in range(20):
+            with self.gateway.connect() as client:
+                client.sendall(
+                    b'GET /openapi.json HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n'
+                )
+        gateway_case.wait_until(lambda: self.metric('body_bytes') == 0, 'memory is kept')
 
 
 class Json(Case):

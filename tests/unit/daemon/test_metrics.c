@@ -186,6 +186,57 @@ Test(metrics, of_a_model_that_lost_its_series_are_not_found_by_an_old_handle)
     inf_metrics_destroy(&metrics);
 }
 
+// User 0 counts an answer, loses its number to user 1000 and counts another one.
+Test(metrics, of_a_user_that_lost_its_number_are_not_those_of_the_next_one)
+{
+    inf_role_enter_loop();
+    struct inf_metrics *metrics = NULL;
+    cr_assert_eq(inf_metrics_create(&metrics, NULL), INF_OK);
+    const uint64_t late_ns = (uint64_t)11 * 60 * INF_NS_PER_S;
+    const uint32_t series = find_series(metrics, "m", 0);
+    struct inf_metrics_answer answer = {.series = series};
+    // The last user of the table is still in use later, and user 0 is the oldest one.
+    for (answer.uid = 0; answer.uid < INF_METRICS_USERS_MAX; answer.uid++)
+        inf_metrics_count_answer(metrics, &answer, answer.uid == 0 ? 1 : late_ns);
+    answer.uid = 0;
+    inf_metrics_count_answer(metrics, &answer, 2);
+    inf_metrics_count_answer(metrics, &answer, 3);
+    answer.uid = 1000;
+    inf_metrics_count_answer(metrics, &answer, late_ns);
+    answer.uid = 0; // there is no room for it
+    inf_metrics_count_answer(metrics, &answer, late_ns);
+    inf_metrics_count_answer(metrics, &answer, late_ns);
+    answer.uid = 1000;
+    inf_metrics_count_answer(metrics, &answer, late_ns);
+    const char *lines = print_for(metrics, true, 0);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"0\""), 0);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"1000\""), 2);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"other\""), 3 + 2);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"1\""), 1);
+    inf_metrics_destroy(&metrics);
+}
+
+// User 0 was counted before all others, but also a minute ago.
+Test(metrics, of_a_user_that_is_used_again_and_again_are_kept)
+{
+    inf_role_enter_loop();
+    struct inf_metrics *metrics = NULL;
+    cr_assert_eq(inf_metrics_create(&metrics, NULL), INF_OK);
+    const uint64_t minute_ns = (uint64_t)60 * INF_NS_PER_S;
+    struct inf_metrics_answer answer = {.series = find_series(metrics, "m", 0)};
+    for (answer.uid = 1; answer.uid < INF_METRICS_USERS_MAX; answer.uid++)
+        inf_metrics_count_answer(metrics, &answer, minute_ns);
+    answer.uid = 0;
+    for (uint64_t minute = 0; minute <= 15; minute++)
+        inf_metrics_count_answer(metrics, &answer, minute * minute_ns);
+    answer.uid = 1000;
+    inf_metrics_count_answer(metrics, &answer, 16 * minute_ns);
+    const char *lines = print_for(metrics, true, 0);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"0\""), 16);
+    cr_expect_eq(sum_lines(lines, "inferd_user_inferences_total{uid=\"1000\""), 1);
+    inf_metrics_destroy(&metrics);
+}
+
 Test(metrics, of_others_are_hidden_from_clients_that_are_no_admins)
 {
     inf_role_enter_loop();
