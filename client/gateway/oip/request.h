@@ -67,8 +67,8 @@ void inf_oip_request_build(const struct inf_oip_request *request, const char *ot
 void inf_oip_request_fini(struct inf_oip_request *request);
 
 // Sets the shape of a tensor, and its size in bytes from its data type; for BYTES that of empty
-// strings. Fails if there are too many
-// dimensions, if a dimension is negative or too large, or if the tensor is too large.
+// strings. Fails if there are too many dimensions, if a dimension is negative or too large, or if
+// the tensor is too large.
 enum inf_code inf_oip_tensor_set_shape(inferd_tensor *tensor, const int64_t *dims, size_t rank,
                                        struct inf_error *err) INF_NODISCARD;
 

@@ -23,10 +23,10 @@ struct inf_oip_response_encoder {
     // The text so far, which belongs to the encoder unless the caller takes it and sets NULL.
     char *text;
     size_t size;
+    size_t capacity; // allocated bytes of `text`, which callers charge
     // is_binary[i]: the text has no data of output i, which the caller must send behind the text.
     bool is_binary[INF_LIMIT_TENSORS];
     // Internal state.
-    size_t capacity;
     size_t output;  // index of the output that is being written
     size_t element; // index of its next element
     size_t offset;  // of the next element of a tensor of strings, in bytes
