@@ -70,12 +70,15 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
 {
     INF_TRY(check_operands(graph, node, err));
     enum inf_code code = INF_OK;
+    // The reason of the first kernel that declines. It is reported only if all of them do, because
+    // *err must not change if one can compute the node.
+    struct inf_error first;
     for (size_t family = 0; family < INF_ARRAY_LENGTH(families); family++) {
         for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++) {
             if (row->op != node->op || row->needs_race)
                 continue;
-            // If no kernel supports the node, `err` keeps the reason that the first kernel gave.
-            enum inf_code answer = row->supports(graph, node, code == INF_OK ? err : NULL);
+            enum inf_code answer =
+                row->supports(graph, node, code == INF_OK && err != NULL ? &first : NULL);
             if (answer == INF_OK) {
                 *out_kernel = row;
                 return INF_OK;
@@ -83,6 +86,8 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
             code = answer;
         }
     }
+    if (code != INF_OK && err != NULL)
+        *err = first;
     if (code != INF_OK)
         return code;
     return inf_fail(err, INF_UNSUPPORTED, "cpu: there is no kernel for %s",

@@ -87,6 +87,9 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     if (code != INF_OK && job->result.fault.err.code == INF_OK)
         inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
                         "the run failed without saying why");
+    // A step that succeeded in a second way may have left the reason why the first way failed.
+    if (code == INF_OK)
+        inf_fault_init(&job->result.fault);
 }
 
 // --- running and posting popped jobs ---
