@@ -18,6 +18,7 @@ static const struct random_nature natures[INF_OP_COUNT] = {
     [INF_OP_DEPTHWISE_CONV2D] = {.open = ALL, .rounds = true},
     [INF_OP_CONV2D_TRANSPOSE] = {.open = 11, .rounds = true},
     [INF_OP_MATMUL] = {.open = ALL, .rounds = true},
+    [INF_OP_MATMUL_BLOCKS] = {.open = 1 | 16, .rounds = true},
     [INF_OP_BATCH_NORM] = {.open = 15, .rounds = true},
     [INF_OP_RESIZE] = {.open = 1, .rounds = true},
     [INF_OP_IDENTITY] = {.open = 1},

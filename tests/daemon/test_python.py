@@ -414,8 +414,12 @@ class Inference(Case):
             'add',
             {'a': a, 'b': a.astype(numpy.float64)},
         )
+        text = numpy.array(['text'])
+        self.fails(
+            'INVALID_ARGUMENT', 'DTYPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': text}
+        )
         with self.assertRaises(TypeError):
-            self.client.infer('add', {'a': a, 'b': numpy.array(['text'])})
+            self.client.infer('add', {'a': a, 'b': a.astype(numpy.complex64)})
         self.add(2)  # the connection goes on
 
     def test_names_may_have_the_number_of_the_first_output(self):
