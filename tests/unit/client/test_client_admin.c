@@ -418,7 +418,8 @@ Test(client_admin, knows_the_names_of_types)
 {
     cr_assert_str_eq(inferd_dtype_name(INFERD_FP32), "FP32");
     cr_assert_str_eq(inferd_dtype_name((inferd_dtype)0), "NONE");
-    cr_assert_str_eq(inferd_dtype_name((inferd_dtype)14), "NONE");
+    cr_assert_str_eq(inferd_dtype_name(INFERD_BYTES), "BYTES");
+    cr_assert_str_eq(inferd_dtype_name((inferd_dtype)15), "NONE");
     cr_assert_eq(inferd_dtype_size(INFERD_BF16), 2u);
     cr_assert_eq(inferd_dtype_size((inferd_dtype)-1), 0u);
     cr_assert_eq(inferd_dtype_parse("UINT64"), INFERD_UINT64);

@@ -222,12 +222,13 @@ Test(pass, each_can_be_switched_off)
         struct inf_graph *graph = exported_graph();
         const struct inf_pass_options options = {.disabled = 1u << pass};
         cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
-        // The other passes have no work here: the graph has no transpose, subgraph, bytes, 16-bit
-        // floats, dead node or constant to fold.
+        // The other passes have no work here: the graph has no transpose, space_to_batch, subgraph,
+        // bytes, 16-bit floats, dead node or constant to fold.
         bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS &&
                       pass != INF_PASS_LAYOUT && pass != INF_PASS_INLINE &&
                       pass != INF_PASS_QUANTIZE && pass != INF_PASS_WIDEN &&
-                      pass != INF_PASS_FUSE_TRANSPOSE && pass != INF_PASS_RECOGNIZE;
+                      pass != INF_PASS_FUSE_TRANSPOSE && pass != INF_PASS_FUSE_DILATION &&
+                      pass != INF_PASS_RECOGNIZE;
         cr_assert_eq(graph->node_count > 1, needed, "%s", inf_pass_name((enum inf_pass)pass));
         inf_graph_destroy(&graph);
     }
