@@ -170,8 +170,9 @@ def check_hanging_stderr(folder):
         daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(20) == 0, daemon.returncode
     written = os.read(reader, 65536)
+    # The first line of the log, and not the last one.
     assert (
-        b'serving' in written and b'stopping' not in written
+        b'memory limit' in written and b'stopping' not in written
     ), f'the pipe was never full: {written}'
     os.close(reader)
 
