@@ -164,6 +164,7 @@ static void drop_set(struct test *test)
 {
     for (uint32_t i = 0; i < test->input_count; i++)
         inf_blob_unref(&test->given[i].data);
+    inf_string_pool_fini(&test->strings);
 }
 
 // --- running a test ---
