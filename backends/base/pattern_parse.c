@@ -219,7 +219,8 @@ static bool add_posix_class(struct parser *parser)
 static int read_hex_digit(struct parser *parser)
 {
     char digit = peek_byte(parser);
-    parser->at++;
+    if (parser->at < parser->text.size)
+        parser->at++;
     if (digit >= '0' && digit <= '9')
         return digit - '0';
     if ((digit | 0x20) >= 'a' && (digit | 0x20) <= 'f')
@@ -315,7 +316,8 @@ static void parse_class(struct parser *parser)
         parse_class_item(parser);
         is_first = false;
     }
-    parser->at++;
+    if (is_ok(parser))
+        parser->at++; // behind ']'
     add_class_step(parser, first, negated);
 }
 
