@@ -12,8 +12,8 @@ enum inf_code inf_ref_load_string(const struct inf_ref_call *call,
                                   const struct inf_ref_tensor *tensor, size_t index,
                                   struct inf_span *string, struct inf_error *err) INF_NODISCARD;
 
-// Sets element `index` of a tensor of BYTES to a copy of a string, which must not be one of the
-// run.
+// Sets element `index` of a tensor of BYTES to a copy of `string`. The bytes of `string` must not
+// be in the pool of the run, because the pool may move when the copy is added.
 //
 // INF_EXHAUSTED    more than INF_LIMIT_STRING_BYTES in one run, or no memory.
 // INF_UNSUPPORTED  the caller gives no pool, as constant folding does.
@@ -30,8 +30,9 @@ enum inf_code inf_ref_reserve_string(const struct inf_ref_call *call, size_t siz
 void inf_ref_commit_string(const struct inf_ref_call *call, const struct inf_ref_tensor *tensor,
                            size_t index, size_t size_bytes);
 
-// Returns a number below 0, 0 or above 0: the order of two handles' strings, byte by byte. A handle
-// that is no string of the run counts as the empty string.
+// Compares the strings of two handles byte by byte, as memcmp() does. Returns a negative number if
+// the string of `a` comes first, a positive number if that of `b` does, and 0 if they are equal. An
+// invalid handle counts as the empty string.
 int inf_ref_order_strings(const struct inf_strings *strings, uint64_t a, uint64_t b);
 
 // Computes compare for operands of BYTES.
@@ -41,7 +42,7 @@ enum inf_code inf_ref_compare_strings(const struct inf_ref_call *call,
 // Computes cast if x or y is BYTES. Numbers are written with the fewest digits that read back as
 // the same number; NaN and infinities become "NaN", "INF" and "-INF".
 //
-// INF_INVALID  a string is no number of the type of y.
+// INF_INVALID  a string cannot be read as a number of the type of y.
 enum inf_code inf_ref_cast_strings(const struct inf_ref_call *call,
                                    struct inf_error *err) INF_NODISCARD;
 

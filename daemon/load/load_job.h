@@ -15,7 +15,7 @@
 
 // A question of the loader: is there room for a model of so many bytes in the budget of memory?
 struct inf_load_room {
-    uint32_t ticket;    // number of the question; 0: the event is no question
+    uint32_t ticket;    // number of the question; 0: the event asks nothing
     bool may_defer;     // no client waits for the model
     uint64_t bytes;     // estimate of the model's memory
     uint64_t waited_ns; // time since the load asked first

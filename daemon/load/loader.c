@@ -270,7 +270,7 @@ static enum inf_code reserve_room(void *context, uint64_t bytes, bool may_defer,
         struct inf_load_room room = {
             .bytes = bytes, .may_defer = may_defer, .waited_ns = now_ns - start_ns};
         inf_mutex_lock(&loader->mutex);
-        // 0 is no number of a question.
+        // Skip 0, because events with this number ask nothing.
         loader->room.ticket += loader->room.ticket == UINT32_MAX ? 2 : 1;
         loader->room.answered = false;
         room.ticket = loader->room.ticket;

@@ -33,7 +33,8 @@ enum inf_code inf_memory_trigger_open(struct inf_memory_trigger *trigger, const 
 enum inf_code inf_memory_trigger_adopt(struct inf_memory_trigger *trigger, int fd,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Returns a descriptor that is readable after the trigger fired; -1: the trigger is not set.
+// Returns the descriptor to watch, or -1 if no trigger is set. The descriptor becomes readable when
+// the trigger fires, and stays readable until inf_memory_trigger_clear().
 int inf_memory_trigger_fd(const struct inf_memory_trigger *trigger);
 
 // Clears the trigger after its descriptor became readable. Returns false if the control group or

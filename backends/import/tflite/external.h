@@ -32,12 +32,14 @@ struct inf_tflite_external {
     uint64_t read_bytes; // of all buffers that were read
 };
 
-// Reads the list of buffers of a model. Names are in `arena`. Latches failures in the file.
+// Reads the list of buffers of a model. The names are allocated from `arena`. A failure is recorded
+// as the error of the file, unless it has one.
 void inf_tflite_external_list(struct inf_tflite_external *external, const struct inf_fb_table *root,
                               struct inf_arena *arena);
 
-// Returns the bytes of the buffer that field external_buffer of `tensor` names by `id`. They are
-// valid until inf_tflite_external_fini(). Latches failures in the file, with the tensor's `name`.
+// Returns the bytes of the buffer with the number `id`, to which the field external_buffer of
+// `tensor` refers. The bytes are valid until inf_tflite_external_fini(). A failure is recorded as
+// the error of the file, unless it has one; `name` is the tensor's name in the error's text.
 struct inf_span inf_tflite_external_find(struct inf_tflite_external *external, int64_t id,
                                          const struct inf_fb_table *tensor,
                                          const char *name) INF_MAY_BLOCK;

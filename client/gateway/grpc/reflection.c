@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the questions of server reflection. A response is made when the client can receive it, so
-// that at most one is in memory, and further questions wait in the body of the request.
+// Answers the requests of gRPC server reflection. A response is encoded when the client can receive
+// it. At most one response is therefore in memory, and further requests wait in the body of the
+// stream.
+//
+// The fields of the two messages, by their numbers in reflection.proto:
 //
 //   ServerReflectionRequest   1 host  3 file_by_filename  4 file_containing_symbol
 //                             5 file_containing_extension  6 all_extension_numbers_of_type

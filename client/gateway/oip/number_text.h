@@ -33,8 +33,9 @@ bool inf_number_scan(const char *text, const char *end, struct inf_number *numbe
 // fit.
 bool inf_number_magnitude(const struct inf_number *number, uint64_t *magnitude);
 
-// Return the nearest value of the type; infinity if the number is too large for the type. Ties are
-// rounded to even, so that the results are those of strtof() and strtod() in the C locale.
+// Return the float or double that is nearest to the number, or infinity if the number is too large
+// for the type. A number halfway between two values becomes the one whose last bit is 0. The
+// results therefore equal those of strtof() and strtod() in the C locale.
 float inf_number_float(const struct inf_number *number);
 double inf_number_double(const struct inf_number *number);
 

@@ -48,10 +48,11 @@ bool request_options_take(struct request_options *options, const struct option_g
 int request_options_apply(const struct request_options *options, inferd_client *client,
                           const char *mode);
 
-// Loads the inputs that the options name, for `model`, whose tensors `info` describes. Pictures are
-// normalised as the file of the model says, unless the options have a range. Asks the daemon for
-// what the file says, unless options->picture.description has it. Returns an exit code, and prints
-// a message on failure. The caller calls tensor_inputs_fini() in any case.
+// Loads the inputs that the options name, for `model`, whose tensors `info` describes. If the
+// options have no range, pictures are normalised as the description in the model's file says. If
+// options->picture.description is not set, asks the daemon for this description. Returns an exit
+// code, and prints a message on failure. The caller calls tensor_inputs_fini() after success and
+// after failure.
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,
                          inferd_client *client, const char *model, const inferd_model_info *info);
 

@@ -56,7 +56,7 @@ static void free_outcome(struct outcome *outcome)
     free(outcome->request);
 }
 
-// A request with one input.
+// Returns the JSON of an inference request with the single input "x". The caller frees it.
 static char *make_request(const char *type, const char *shape, const char *data)
 {
     size_t room = strlen(type) + strlen(shape) + strlen(data) + 128;

@@ -40,8 +40,9 @@ static uint32_t add_between(struct inf_builder *b, uint32_t x, int32_t axis, int
     return inf_build_reshape(b, x, shape.dims, shape.rank);
 }
 
-// Adds x with `low` copies of `value` before and `high` behind an axis. A negative number removes
-// elements.
+// Adds nodes that pad x along `axis`: `low` copies of `value` before its elements, and `high`
+// copies after them. A negative `low` or `high` removes that many elements at its end of the axis
+// instead.
 static uint32_t add_edges(struct inf_builder *b, uint32_t x, int32_t axis, int64_t low,
                           int64_t high, uint32_t value)
 {
