@@ -149,9 +149,12 @@ function page_placement(   i, parts, model, chosen, best, times, n, device) {
     for (i = 1; i <= lines["placement"]; i++) {
         n = split(text["placement", i], parts, " ")
         if (text["placement", i] ~ /^--- model /) { model = parts[3]; chosen = ""; delete times }
-        else if (model != "" && parts[3] == "runs") chosen = parts[1] == model ? parts[6] == "(backend" ? parts[5] : parts[6] : ""
-        if (model != "" && text["placement", i] ~ / runs on /) { sub(/.* runs on /, "", text["placement", i]); split(text["placement", i], parts, " "); chosen = parts[1] }
-        else if (model != "" && n > 8 && parts[1] == model && parts[2] != "device") {
+        else if (model != "" && text["placement", i] ~ / runs on /) {
+            # "NAME version N runs on DEVICE (backend ...) ..."
+            chosen = text["placement", i]
+            sub(/.* runs on /, "", chosen)
+            sub(/ .*/, "", chosen)
+        } else if (model != "" && n > 8 && parts[1] == model && parts[2] != "device") {
             times[parts[2]] = parts[7]
             if (parts[2] == "ref") {
                 best = ""
