@@ -55,7 +55,28 @@ struct inf_link {
     short events;
     TAILQ_HEAD(inf_link_calls, inf_link_call) waiting, sent;
     size_t waiting_count;
+    LIST_HEAD(inf_link_watchers, inf_link_watcher) watchers;
 };
+
+// Sets whether the link is ready, and tells the watchers. A callback may remove any watcher, so the
+// list of those that are not told yet is never walked: its first member is taken until none is left.
+static void set_ready(struct inf_link *link, bool ready)
+{
+    struct inf_link_watchers untold = LIST_HEAD_INITIALIZER(untold);
+    struct inf_link_watcher *watcher;
+    if (link->ready == ready)
+        return;
+    link->ready = ready;
+    while ((watcher = LIST_FIRST(&link->watchers)) != NULL) {
+        LIST_REMOVE(watcher, neighbours);
+        LIST_INSERT_HEAD(&untold, watcher, neighbours);
+    }
+    while ((watcher = LIST_FIRST(&untold)) != NULL) {
+        LIST_REMOVE(watcher, neighbours);
+        LIST_INSERT_HEAD(&link->watchers, watcher, neighbours);
+        watcher->callback(watcher->context);
+    }
+}
 
 static void start_timer(struct event *timer, int ms)
 {
@@ -174,9 +195,9 @@ static void process_link(struct inf_link *link)
 {
     struct inferd_error err;
     if (link->ready && inferd_process(link->client, &err) != INFERD_OK) {
-        link->ready = false;
         if (!link->adopted)
             start_timer(link->reconnect, RECONNECT_EVERY_MS);
+        set_ready(link, false);
     }
     if (link->waiting_count > 0)
         send_waiting(link);
@@ -204,8 +225,8 @@ static void connect_link(evutil_socket_t fd, short events, void *context)
         start_timer(link->reconnect, RECONNECT_EVERY_MS);
         return;
     }
-    link->ready = true;
     inferd_set_retry(link->client, RETRY_MS);
+    set_ready(link, true);
     process_link(link);
 }
 
@@ -219,6 +240,7 @@ static struct inf_link *create_link(struct event_base *base)
     made->fd = -1;
     TAILQ_INIT(&made->waiting);
     TAILQ_INIT(&made->sent);
+    LIST_INIT(&made->watchers);
     made->socket = event_new(base, -1, 0, handle_socket, made);
     made->timer = evtimer_new(base, handle_socket, made);
     made->check = evtimer_new(base, handle_socket, made);
@@ -280,6 +302,16 @@ void inf_link_destroy(struct inf_link **link)
 bool inf_link_is_ready(const struct inf_link *link)
 {
     return link->ready;
+}
+
+void inf_link_watch(struct inf_link *link, struct inf_link_watcher *watcher)
+{
+    LIST_INSERT_HEAD(&link->watchers, watcher, neighbours);
+}
+
+void inf_link_unwatch(struct inf_link_watcher *watcher)
+{
+    LIST_REMOVE(watcher, neighbours);
 }
 
 inferd_client *inf_link_client(const struct inf_link *link)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "client/inferd.h"
 #include "proto/core/attributes.h"
@@ -19,6 +20,14 @@ struct inf_link_call;
 // Maximum number of inferences that wait in the gateway because the daemon's limit of requests in
 // flight is reached.
 #define INF_LINK_WAITING_MAX 4096u
+
+// An object that is told when a link becomes ready or stops being ready. Its owner has its memory.
+struct inf_link_watcher {
+    // Called on the thread of the loop. May remove this watcher and others.
+    void (*callback)(void *context);
+    void *context;
+    LIST_ENTRY(inf_link_watcher) neighbours;
+};
 
 // Receives the answer of an inference: a result, which the callback must free, or NULL and the
 // error.
@@ -41,6 +50,13 @@ void inf_link_destroy(struct inf_link **link);
 
 // Returns true if the link is connected to the daemon.
 bool inf_link_is_ready(const struct inf_link *link);
+
+// Adds a watcher, whose callback is called at each change of inf_link_is_ready() from now on. The
+// caller must remove it before the link is destroyed.
+void inf_link_watch(struct inf_link *link, struct inf_link_watcher *watcher);
+
+// Removes a watcher that was added to a link.
+void inf_link_unwatch(struct inf_link_watcher *watcher);
 
 // Returns libinferd's client, which the link owns, or NULL if the link has never been connected.
 inferd_client *inf_link_client(const struct inf_link *link);

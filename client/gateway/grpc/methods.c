@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/gateway/core/run.h"
+#include "client/gateway/grpc/health.h"
 #include "client/gateway/grpc/infer_stream.h"
 #include "client/gateway/grpc/questions.h"
 #include "client/gateway/grpc/reflection.h"
@@ -48,14 +49,6 @@ static void answer_ready(struct inf_grpc_stream *stream, struct inf_span message
 {
     (void)message;
     inf_grpc_reply_number(stream, inf_link_is_ready(stream->gateway->link));
-}
-
-// Answers Health.Check: 1 is SERVING, 2 is NOT_SERVING. The name of the service in the request is
-// ignored.
-static void answer_health(struct inf_grpc_stream *stream, struct inf_span message)
-{
-    (void)message;
-    inf_grpc_reply_number(stream, inf_link_is_ready(stream->gateway->link) ? 1 : 2);
 }
 
 static void answer_server(struct inf_grpc_stream *stream, struct inf_span message)
@@ -133,17 +126,20 @@ static const struct method {
     {SERVICE "RepositoryIndex", inf_grpc_question_index, true, false},
     {SERVICE "RepositoryModelLoad", inf_grpc_question_load, true, false},
     {SERVICE "RepositoryModelUnload", inf_grpc_question_unload, true, false},
-    {"/grpc.health.v1.Health/Check", answer_health, false, true},
+    {"/grpc.health.v1.Health/Check", inf_grpc_health_check, false, true},
 };
 
 // Methods of streaming calls.
 static const struct {
     const char *path;
     void (*begin)(struct inf_grpc_stream *stream);
+    bool open; // allowed without a token
 } streaming_methods[] = {
-    {SERVICE "ModelStreamInfer", inf_grpc_infer_stream_begin},
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin},
+    {SERVICE "ModelStreamInfer", inf_grpc_infer_stream_begin, false},
+    {"/grpc.health.v1.Health/Watch", inf_grpc_health_watch_begin, true},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin, false},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", inf_grpc_reflection_begin,
+     false},
 };
 
 // Methods of the protocol that inferd does not have: prefixes of their names.
@@ -166,6 +162,9 @@ static bool is_open(const char *path)
 {
     for (size_t i = 0; i < INF_ARRAY_LENGTH(methods); i++)
         if (methods[i].open && strcmp(path, methods[i].path) == 0)
+            return true;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(streaming_methods); i++)
+        if (streaming_methods[i].open && strcmp(path, streaming_methods[i].path) == 0)
             return true;
     return false;
 }

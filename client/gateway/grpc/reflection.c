@@ -114,31 +114,11 @@ static void write_response(FILE *out, struct inf_span question)
         write_error(out, INFERD_INVALID_ARGUMENT, "this is no valid question");
 }
 
-// Finds the question at the start of the body. Returns false if it has not arrived completely, or
-// fails the call if it is too large or compressed.
-static bool find_question(struct inf_grpc_stream *stream, struct inf_span *question)
-{
-    struct inf_span body = {stream->body, stream->body_size};
-    size_t size;
-    bool compressed;
-    if (stream->end_code != INFERD_OK || !inf_grpc_prefix_read(body, &size, &compressed))
-        return false;
-    if (compressed)
-        inf_grpc_stream_fail(stream, INFERD_UNIMPLEMENTED,
-                             "compressed messages are not supported by this method");
-    else if (size > QUESTION_BYTES_MAX)
-        inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
-    if (stream->end_code != INFERD_OK || body.size - INF_GRPC_PREFIX_BYTES < size)
-        return false;
-    *question = (struct inf_span){body.data + INF_GRPC_PREFIX_BYTES, size};
-    return true;
-}
-
 // Determines whether the client has a response to read, and whether the call has ended.
 static void update_call(struct inf_grpc_stream *stream)
 {
     struct inf_span question;
-    bool ready = find_question(stream, &question);
+    bool ready = inf_grpc_stream_peek(stream, QUESTION_BYTES_MAX, &question);
     if (!ready && stream->complete && stream->body_size > 0)
         inf_grpc_stream_fail(stream, INFERD_INVALID_ARGUMENT, "the call ends within a message");
     stream->ended = !ready && (stream->end_code != INFERD_OK || stream->complete);
@@ -163,7 +143,7 @@ static bool load_response(struct inf_grpc_stream *stream)
     free(stream->user);
     stream->user = NULL;
     stream->piece_next = stream->piece_count = 0;
-    bool found = find_question(stream, &question);
+    bool found = inf_grpc_stream_peek(stream, QUESTION_BYTES_MAX, &question);
     FILE *out = found ? open_memstream(&text, &size) : NULL;
     if (out != NULL) {
         static const char prefix[INF_GRPC_PREFIX_BYTES];

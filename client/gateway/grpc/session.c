@@ -497,6 +497,27 @@ static bool check_alive(struct inf_grpc_session *session, unsigned idle_ms, uint
     return true;
 }
 
+// Makes a streaming call end with an error. Leaves the writing to the caller.
+static void fail_streaming(struct inf_grpc_stream *stream, int code, const char *text)
+{
+    struct inf_grpc_session *session = stream->session;
+    session->busy = true;
+    inf_grpc_stream_fail(stream, code, text);
+    stream->streaming->receive(stream);
+    session->busy = false;
+}
+
+// Ends the calls that would keep a gateway that stops waiting.
+static void fail_endless_calls(struct inf_grpc_session *session)
+{
+    struct inf_grpc_stream *next;
+    for (struct inf_grpc_stream *stream = session->streams; stream != NULL; stream = next) {
+        next = stream->next;
+        if (stream->streaming != NULL && stream->streaming->endless && !stream->ended)
+            fail_streaming(stream, INFERD_UNAVAILABLE, "the gateway stops");
+    }
+}
+
 // Ends calls that have exceeded a time limit. Returns false if the connection must be closed
 // because it is idle, or because the client does not read or is gone.
 static bool check_times(struct inf_grpc_session *session)
@@ -520,12 +541,8 @@ static bool check_times(struct inf_grpc_session *session)
             stream->reset = true;
             inf_http_server_count_timeout(session->gateway->server);
             nghttp2_submit_rst_stream(session->http2, 0, stream->id, NGHTTP2_CANCEL);
-        } else if (stream->deadline_ms != 0 && now >= stream->deadline_ms && !stream->ended) {
-            session->busy = true;
-            inf_grpc_stream_fail(stream, INFERD_DEADLINE_EXCEEDED, "the call's deadline passed");
-            stream->streaming->receive(stream);
-            session->busy = false;
-        }
+        } else if (stream->deadline_ms != 0 && now >= stream->deadline_ms && !stream->ended)
+            fail_streaming(stream, INFERD_DEADLINE_EXCEEDED, "the call's deadline passed");
     }
     return true;
 }
@@ -538,10 +555,13 @@ static void handle_session(void *context, short events)
         ok = check_times(session);
         inf_http_takeover_set_timer(session->connection, TICK_MS);
     }
-    if ((events & EV_CLOSED) != 0) // refuse new calls; end after the calls in flight
+    if ((events & EV_CLOSED) != 0) {
+        // Refuses new calls. The session ends after the calls in flight.
+        fail_endless_calls(session);
         nghttp2_submit_goaway(session->http2, 0,
                               nghttp2_session_get_last_proc_stream_id(session->http2),
                               NGHTTP2_NO_ERROR, NULL, 0);
+    }
     if ((events & EV_READ) != 0) {
         uint8_t bytes[32768];
         ssize_t got = recv(session->fd, bytes, sizeof bytes, MSG_DONTWAIT);

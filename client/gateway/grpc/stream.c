@@ -205,6 +205,24 @@ bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t
     return true;
 }
 
+bool inf_grpc_stream_peek(struct inf_grpc_stream *stream, size_t size_max, struct inf_span *message)
+{
+    struct inf_span body = {stream->body, stream->body_size};
+    size_t size;
+    bool compressed;
+    if (stream->end_code != INFERD_OK || !inf_grpc_prefix_read(body, &size, &compressed))
+        return false;
+    if (compressed)
+        inf_grpc_stream_fail(stream, INFERD_UNIMPLEMENTED,
+                             "compressed messages are not supported by this method");
+    else if (size > size_max)
+        inf_grpc_stream_fail(stream, INFERD_RESOURCE_EXHAUSTED, "the message is too large");
+    if (stream->end_code != INFERD_OK || body.size - INF_GRPC_PREFIX_BYTES < size)
+        return false;
+    *message = (struct inf_span){body.data + INF_GRPC_PREFIX_BYTES, size};
+    return true;
+}
+
 void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size)
 {
     stream->body_size -= size;

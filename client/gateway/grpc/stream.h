@@ -38,6 +38,8 @@ struct inf_grpc_streaming {
     // Called when the pieces of the stream are sent. Frees them, and sets the pieces of the next
     // response. Returns false if no response is ready.
     bool (*next)(struct inf_grpc_stream *stream);
+    // The call does not end by itself, so it ends when the gateway does.
+    bool endless;
 };
 
 struct inf_grpc_stream {
@@ -126,6 +128,13 @@ bool inf_grpc_prefix_read(struct inf_span bytes, size_t *size, bool *compressed)
 // memory.
 bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t size,
                           uint8_t **bytes, size_t *charged);
+
+// Finds the message at the start of the body of a streaming call whose method takes only small
+// messages without compression. Returns false if it has not arrived completely; it also fails the
+// call if the message is compressed or has more than `size_max` bytes. *message is valid until the
+// body changes.
+bool inf_grpc_stream_peek(struct inf_grpc_stream *stream, size_t size_max,
+                          struct inf_span *message);
 
 // Removes the first `size` bytes from the body.
 void inf_grpc_stream_discard(struct inf_grpc_stream *stream, size_t size);

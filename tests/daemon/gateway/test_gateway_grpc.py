@@ -37,10 +37,6 @@ class Methods(GrpcCase):
         self.assertTrue(self.call('ServerReady').ready)
         self.assertEqual(self.call('ServerMetadata').name, 'inferd')
 
-    def test_health_service(self):
-        check = self.method('Check', 'grpc.health.v1.Health', 'HealthCheck')
-        self.assertEqual(check(OIP.HealthCheckRequest(), timeout=60).status, 1)
-
     def test_model(self):
         self.assertTrue(self.call('ModelReady', name='add').ready)
         self.assertTrue(self.call('ModelReady', name='add', version='1').ready)
@@ -458,6 +454,11 @@ class Tokens(GrpcCase):
             self.assertEqual(self.code(name, empty, None), grpc.StatusCode.OK)
         health = 'grpc.health.v1.Health'
         self.assertEqual(self.code('Check', empty, None, health), grpc.StatusCode.OK)
+        watch = self.channel.unary_stream(
+            f'/{health}/Watch', request_serializer=lambda m: m.SerializeToString()
+        )(OIP.HealthCheckRequest(), timeout=60)
+        self.assertEqual(next(watch), b'\x08\x01')
+        watch.cancel()
         for name, request in (
             ('ServerMetadata', empty),
             ('ModelInfer', add_request()),
