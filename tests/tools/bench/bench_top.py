@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench_top.py BUILD [ROUNDS] [INTERVAL_MS] - what watching a daemon costs its clients: the 99th
-percentile of latency in an open loop at three times the rate that the daemon can serve, alone, with
-inferctl top on a terminal, with inferctl trace, and with spans of all requests (trace_rate=1).
-Rounds alternate, and each has a second run alone, which shows how much two equal runs differ."""
+percentile of latency in an open loop at three times the rate that the daemon can serve, and the
+rate of answers in time, alone, with inferctl top on a terminal, with inferctl trace, and with spans
+of all requests (trace_rate=1). Rounds alternate, and each has a second run alone, which shows how
+much two equal runs differ."""
 import json
 import os
 import pty
@@ -29,11 +30,12 @@ def matmul(name, left):
 
 
 def write_model(folder):
-    """Products of a small matrix, which take milliseconds, so that sending it costs little."""
+    """Products of a small matrix, which take milliseconds, so that sending it costs little and
+    the load generator keeps its rate."""
     dims = {'shape': {'dim': [{'size': '96'}, {'size': '96'}]}}
     attributes = {'dtype': {'type': 'DT_FLOAT'}, 'shape': dims}
     nodes = [{'name': 'x', 'op': 'Placeholder', 'attr': attributes}]
-    nodes += [matmul(f's{i + 1}', f's{i}' if i else 'x') for i in range(60)]
+    nodes += [matmul(f's{i + 1}', f's{i}' if i else 'x') for i in range(500)]
     model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
     folder.mkdir(parents=True)
     (folder / 'model.json').write_text(json.dumps(model))
@@ -119,6 +121,7 @@ def main():
         rate = int(OVERLOAD * daemon.bench('-n', 1000, '-c', 4)['per_second'])
         watchers = {'alone': None, 'alone again': None, 'top': Top, 'trace': Trace, 'spans': None}
         figures = {name: [] for name in watchers}
+        rates = {name: [] for name in watchers}
         for number in range(ROUNDS):
             order = list(watchers)
             at = number % len(order)
@@ -129,15 +132,18 @@ def main():
                 if watcher is not None:
                     watcher.end()
                 figures[name].append(row['p99_ms'])
+                rates[name].append(row['per_second'])
         assert os.path.getsize(f'{traced}/spans') > 10000
         daemon.end()
         with_spans.end()
     print(f'{rate} requests/s, top every {INTERVAL_MS} ms, {ROUNDS} rounds of {SECONDS} s')
     for name, rounds in figures.items():
         ratio = statistics.median(a / b for a, b in zip(rounds, figures['alone']))
+        rate_ratio = statistics.median(a / b for a, b in zip(rates[name], rates['alone']))
         print(
             f'{name:14} p99 {statistics.median(rounds):6.2f} ms '
-            f'({min(rounds):.2f} to {max(rounds):.2f}), ratio {ratio:.3f}'
+            f'({min(rounds):.2f} to {max(rounds):.2f}), ratio {ratio:.3f}, '
+            f'{statistics.median(rates[name]):.0f} answers/s, ratio {rate_ratio:.3f}'
         )
 
 
