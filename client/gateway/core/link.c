@@ -59,7 +59,7 @@ struct inf_link {
 };
 
 // Sets whether the link is ready, and tells the watchers. A callback may remove any watcher, so the
-// list of those that are not told yet is never walked: its first member is taken until none is left.
+// list of those that are not told yet is never walked: the first one is taken until none is left.
 static void set_ready(struct inf_link *link, bool ready)
 {
     struct inf_link_watchers untold = LIST_HEAD_INITIALIZER(untold);

@@ -52,7 +52,7 @@ class Watch(HealthCase):
         unknown = self.watch(OIP.HealthCheckRequest(service='none'))
         self.assertEqual([next(call).status for call in calls], [SERVING] * 5)
         self.assertEqual(next(unknown).status, SERVICE_UNKNOWN)
-        # A call that ends must not be told of a change, nor keep others from being told.
+        # Calls that have ended must not keep others from learning of a change.
         calls.pop(2).cancel()
         calls.pop(0).cancel()
         for _ in range(2):
