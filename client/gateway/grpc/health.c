@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the health checking protocol of gRPC. A call of Watch is told by the link when the
-// connection to the daemon changes. Only the newest status is kept for a client: changes that it did
-// not read in time are skipped, as the protocol allows, so a client that never reads costs nothing.
+// Answers the health checking protocol of gRPC. A call of Watch learns from the link when the
+// connection to the daemon changes. Only the newest status is kept for a client: changes that it
+// did not read in time are skipped, as the protocol allows, so a client that never reads costs
+// nothing.
 //
 // The fields of the two messages, by their numbers in health.proto:
 //
