@@ -167,6 +167,12 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_close(&admin);
 }
 
+// Makes each further load of the model slow take a second or more.
+static void make_slow_load_long(void)
+{
+    inf_fixture_write_settings(&fixture, "slow", "device = ref\nwarmup = yes\n");
+}
+
 Test(serving_life, advises_when_to_retry_while_a_model_loads)
 {
     const union inf_message slow = {.model = {.name = "slow"}};
@@ -176,6 +182,7 @@ Test(serving_life, advises_when_to_retry_while_a_model_loads)
     call_method(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST,
                 &slow);
     cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
+    make_slow_load_long();
     inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &slow,
                     (struct inf_span){0});
     inf_slow_request(&message);
@@ -192,6 +199,7 @@ Test(serving_life, advises_when_to_retry_while_a_model_loads)
 Test(serving_life, finishes_a_load_whose_client_disconnected)
 {
     const union inf_message message = {.model = {.name = "slow"}};
+    make_slow_load_long();
     for (int i = 0; i < 5; i++) {
         struct inf_raw admin;
         inf_raw_open(&admin, fixture.admin_socket);

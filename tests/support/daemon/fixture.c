@@ -79,19 +79,33 @@ static void write_brief(const char *directory)
     inf_fixture_write_products(directory, 6);
 }
 
+// A warm-up of the models of products would take every start of a daemon a second or more, and ten
+// seconds in a build with a sanitizer.
 static const struct {
     const char *name;
     void (*write)(const char *directory);
+    bool warmup;
 } models[] = {
-    {"add", inf_write_add_model},
-    {"brief", write_brief},
-    {"conv", inf_write_conv_model},
-    {"slow", write_slow},
+    {"add", inf_write_add_model, true},
+    {"brief", write_brief, false},
+    {"conv", inf_write_conv_model, true},
+    {"slow", write_slow, false},
 };
 #define MODEL_COUNT (sizeof models / sizeof models[0])
 
 // How often a test asks, 10 ms apart, whether a model is ready.
 #define READY_TRIES (INF_TESTS_SANITIZED ? 12000 : 3000)
+
+void inf_fixture_write_settings(const struct inf_fixture *fixture, const char *model,
+                                const char *text)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s/%s/model.conf", fixture->repository, model);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file, "%s: %s", path, strerror(errno));
+    fputs(text, file);
+    cr_assert_eq(fclose(file), 0);
+}
 
 static void write_models(const struct inf_fixture *fixture)
 {
@@ -101,6 +115,8 @@ static void write_models(const struct inf_fixture *fixture)
         make_directory(model, sizeof model, fixture->repository, models[i].name);
         make_directory(version, sizeof version, model, "1");
         models[i].write(version);
+        if (!models[i].warmup)
+            inf_fixture_write_settings(fixture, models[i].name, "warmup = no\n");
     }
 }
 

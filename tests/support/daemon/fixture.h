@@ -22,7 +22,7 @@ struct inf_fixture {
 };
 
 // Writes the models add, brief, conv and slow, starts the daemon ($INFERD) and waits until all
-// models are ready. The daemon has one slot (one concurrent run) per device, makes no timing
+// models are ready. The settings of brief and slow are "warmup = no". The daemon has one slot (one concurrent run) per device, makes no timing
 // comparison of devices, does not watch its repository, and gets the settings in `arguments`
 // (terminated by NULL; `arguments` may be NULL).
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
@@ -43,6 +43,10 @@ void inf_fixture_remove(struct inf_fixture *fixture);
 // Writes a model of `count` products to the directory of a version. The reference device takes
 // about 30 ms for each product. The models slow and brief are of this kind.
 void inf_fixture_write_products(const char *directory, int count);
+
+// Replaces the settings (model.conf) of a model. They count from its next load on.
+void inf_fixture_write_settings(const struct inf_fixture *fixture, const char *model,
+                                const char *text);
 
 // Returns how many file descriptors the daemon has open.
 uint32_t inf_fixture_fds(const struct inf_fixture *fixture);
