@@ -103,6 +103,18 @@ static void *run_body(void *raw)
     return NULL;
 }
 
+void inf_thread_block_signals(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    require_success(pthread_sigmask(SIG_SETMASK, &all, before));
+}
+
+void inf_thread_restore_signals(const sigset_t *before)
+{
+    require_success(pthread_sigmask(SIG_SETMASK, before, NULL));
+}
+
 enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),
                                void *argument, struct inf_error *err)
 {
@@ -113,13 +125,10 @@ enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void
     launch->argument = argument;
     strncpy(launch->name, name, sizeof launch->name - 1);
 
-    // Block all signals in the new thread, because only the event loop handles signals.
-    sigset_t all;
     sigset_t before;
-    sigfillset(&all);
-    require_success(pthread_sigmask(SIG_SETMASK, &all, &before));
+    inf_thread_block_signals(&before);
     int result = pthread_create(&thread->native, NULL, run_body, launch);
-    require_success(pthread_sigmask(SIG_SETMASK, &before, NULL));
+    inf_thread_restore_signals(&before);
     if (result != 0) {
         free(launch);
         return inf_fail(err, INF_EXHAUSTED, "thread '%s': %s", name, strerror(result));

@@ -5,6 +5,7 @@
 #define INF_BACKENDS_BASE_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,6 +51,12 @@ bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_
 void inf_cond_signal(struct inf_cond *cond);
 // Wakes all waiters.
 void inf_cond_broadcast(struct inf_cond *cond);
+
+// Blocks all signals in the calling thread, and so in threads that it starts, and stores the mask
+// of before in *before. Only the thread of the event loop is to receive signals.
+void inf_thread_block_signals(sigset_t *before);
+// Restores the mask that inf_thread_block_signals() stored.
+void inf_thread_restore_signals(const sigset_t *before);
 
 // Starts `body(argument)` on a new thread with all signals blocked. Debuggers show `name` (at most
 // 15 characters).

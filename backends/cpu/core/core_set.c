@@ -265,7 +265,10 @@ static enum inf_code start_helpers(struct inf_cpu_core_set *set, struct inf_erro
         set->helper_count++;
         INF_TRY(inf_thread_start(&helper->thread, "inferd-helper", run_helper, helper, err));
     }
+    sigset_t before;
+    inf_thread_block_signals(&before);
     set->pool = pthreadpool_create(set->threads);
+    inf_thread_restore_signals(&before);
     if (set->pool == NULL)
         return inf_fail(err, INF_EXHAUSTED, "cpu: the system refuses %" PRIu32 " threads",
                         set->threads);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how runs share the cores: a run that is alone gets all cores, concurrent runs divide the
 // cores, and helpers leave a run that has more than its share.
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -170,5 +174,41 @@ Test(core_set, one_thread_needs_no_helper)
     cr_assert_eq(inf_cpu_core_set_init(&set, 3, 1, NULL), INF_OK);
     cr_assert_eq(set.helper_count, 0u);
     cr_assert_null(inf_cpu_core_set_acquire_pool(&set));
+    inf_cpu_core_set_fini(&set);
+}
+
+// Counts the threads of this process, and those of them that can receive SIGTERM.
+static void count_threads(size_t *threads, size_t *receivers)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    cr_assert_not_null(tasks);
+    *threads = *receivers = 0;
+    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], line[200];
+        unsigned long long blocked = 0;
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        FILE *status = fopen(path, "r");
+        cr_assert_not_null(status);
+        while (fgets(line, sizeof line, status) != NULL)
+            sscanf(line, "SigBlk: %llx", &blocked);
+        fclose(status);
+        ++*threads;
+        *receivers += (blocked >> (SIGTERM - 1) & 1) == 0;
+    }
+    closedir(tasks);
+}
+
+Test(core_set, threads_receive_no_signals)
+{
+    struct inf_cpu_core_set set;
+    size_t before, threads, receivers_before, receivers;
+    count_threads(&before, &receivers_before);
+    cr_assert_eq(inf_cpu_core_set_init(&set, CORES, CORES, NULL), INF_OK);
+    count_threads(&threads, &receivers);
+    // The helpers, and the threads of the pool; its creator counts as one of them.
+    cr_expect_eq(threads - before, 2 * (CORES - 1u));
+    cr_expect_eq(receivers, receivers_before);
     inf_cpu_core_set_fini(&set);
 }
