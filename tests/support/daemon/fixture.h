@@ -22,9 +22,9 @@ struct inf_fixture {
 };
 
 // Writes the models add, brief, conv and slow, starts the daemon ($INFERD) and waits until all
-// models are ready. The settings of brief and slow are "warmup = no". The daemon has one slot (one concurrent run) per device, makes no timing
-// comparison of devices, does not watch its repository, and gets the settings in `arguments`
-// (terminated by NULL; `arguments` may be NULL).
+// models are ready. The settings of brief and slow are "warmup = no". The daemon has one slot (one
+// concurrent run) per device, makes no timing comparison of devices, does not watch its repository,
+// and gets the settings in `arguments` (terminated by NULL; `arguments` may be NULL).
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
 // Stops the daemon with SIGTERM, checks that its exit status is 0, and starts another daemon in the
