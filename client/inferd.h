@@ -385,6 +385,12 @@ INFERD_API const char *inferd_result_precision(const inferd_result *result);
 INFERD_API const char *inferd_result_id(const inferd_result *result);
 // Returns the times of the inference.
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
+// Returns the most threads of the daemon that computed the answer at once. A run that is alone has
+// more threads than runs at the same time.
+INFERD_API unsigned inferd_result_threads(const inferd_result *result);
+// Returns the processor cores' time of the run in nanoseconds: `compute_ns` of the timing, plus the
+// time for which helper threads worked for the run. On a GPU it is `compute_ns`.
+INFERD_API uint64_t inferd_result_core_ns(const inferd_result *result);
 // Returns how many rows the daemon computed together with the rows of this request, these included.
 // Returns 1 for a model whose requests are not batched.
 INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
@@ -822,6 +828,7 @@ typedef struct inferd_node {
     // inputs had non-finite values). In mode "diff": "ok", "first" (the first node that differs) or
     // "differs". Otherwise empty.
     char verdict[16];
+    unsigned threads; // threads that computed the node; 0: the device does not report them
 } inferd_node;
 
 // Receives the report about one node. `node` is valid only until the callback returns.

@@ -209,6 +209,15 @@ struct inf_binding {
     size_t offset;             // offset in `buffer`
 };
 
+// The processor cores that a run had.
+struct inf_core_use {
+    // The time for which threads of the device other than the calling one worked for the run,
+    // summed over the threads.
+    uint64_t helper_ns;
+    // The most threads that computed at the same time, including the calling one; 0: not reported.
+    uint32_t threads;
+};
+
 // One run of a program.
 struct inf_run {
     // bindings[v] is the memory of value v; set for every operand that is not a constant
@@ -221,6 +230,8 @@ struct inf_run {
     atomic_bool *overflowed;
     struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
     struct inf_string_pool *strings; // strings that the run makes; NULL: it must make none
+    // The device adds to `helper_ns` and raises `threads`; NULL if the caller does not need it.
+    struct inf_core_use *core_use;
 };
 
 // The number of a submission on a device, such as a run. Devices finish submissions in this order.
@@ -277,6 +288,7 @@ struct inf_step_profile {
     uint32_t node; // index of the node in the graph
     uint64_t time_ns;
     const char *kernel; // name of the kernel; static
+    uint32_t threads;   // threads that computed the step; 0: not reported
 };
 
 // Copies at most `capacity` steps of the last profiled run of `slot`. Returns the total number of

@@ -91,6 +91,8 @@ struct inf_execution {
     // makes. Handles in BYTES outputs refer to it or to the constants of the graph. NULL: inputs
     // have no strings but empty ones, and outputs are not read.
     struct inf_string_pool *strings;
+    // Adds the cores that the run had; NULL if the caller does not need it.
+    struct inf_core_use *core_use;
 };
 
 // Runs on the calling thread and returns when all outputs of known size are written. Allocates
@@ -124,6 +126,7 @@ struct inf_node_profile {
     uint64_t time_ns;
     const char *kernel; // name of the kernel that computed the node; static
     const char *device; // name of the device; valid as long as the executable
+    uint32_t threads;   // threads that computed the node; 0: not reported
 };
 
 // Copies at most `capacity` nodes of the slot's last profiled run. Returns the total number of

@@ -263,6 +263,7 @@ static uint32_t copy_profile(const struct inf_executable *base, uint32_t slot,
                 nodes[count] = (struct inf_node_profile){.node = steps[k].node,
                                                          .time_ns = steps[k].time_ns,
                                                          .kernel = steps[k].kernel,
+                                                         .threads = steps[k].threads,
                                                          .device = inf_device_info(device)->name};
     }
     free(steps);
@@ -282,7 +283,8 @@ static enum inf_code run_segments(struct inf_executable *base,
                           .profile = execution->profile,
                           .overflowed = execution->overflowed,
                           .step = execution->step,
-                          .strings = execution->strings};
+                          .strings = execution->strings,
+                          .core_use = execution->core_use};
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_ticket ticket;
         // Record the first node of the segment as the node that runs. A device that submits a whole

@@ -86,6 +86,7 @@ enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *tria
         .inputs = (const void *const *)trial->pointers,
         .outputs = (void *const *)(trial->pointers + trial->input_count),
         .cancelled = cancelled,
+        .core_use = trial->core_use,
     };
     uint64_t begin_ns = inf_clock_ns();
     INF_TRY(inf_executable_run(executable, &execution, err));

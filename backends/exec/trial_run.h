@@ -10,8 +10,9 @@
 // Embedded in its owner. A zeroed struct has no memory.
 struct inf_trial_run {
     uint32_t input_count, count;
-    struct inf_blob **blobs; // inputs, then outputs
-    void **pointers;         // pointers[i] is the address of the data of blobs[i]
+    struct inf_blob **blobs;       // inputs, then outputs
+    void **pointers;               // pointers[i] is the address of the data of blobs[i]
+    struct inf_core_use *core_use; // each run adds the cores that it had; NULL: not needed
 };
 
 // Allocates zeroed memory for every input and output of `graph`.

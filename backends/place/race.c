@@ -22,6 +22,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
@@ -29,9 +30,15 @@
 
 // A candidate whose time exceeds the best time by this factor drops out at once.
 #define DROP_FACTOR 2u
+// Until each candidate had INF_RACE_RUNS_MIN runs, the budget is this many times as large, because
+// fewer runs of a slow model decide by chance.
+#define BUDGET_FACTOR 5u
 // After this many cancelled attempts, a run is too long for the pauses between requests, and the
 // race stops waiting for idle time.
 #define DISTURBED_MAX 8u
+// A run was interrupted by other programs if its threads used less than this share of the time for
+// which they were given.
+#define CPU_SHARE_MIN 0.9
 // Assumed minimum speed of plain loops. The reference device is not timed if a run at this speed
 // would exceed the budget.
 #define HOST_MACS_PER_S 200000000u
@@ -41,6 +48,9 @@ struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
     struct inf_trial_run trial;
+    // Of the last run: the cores that it had, and the processor time of the process meanwhile.
+    struct inf_core_use core_use;
+    uint64_t cpu_ns;
     uint64_t samples_ns[INF_RACE_RUNS_MAX];
     bool racing;
 };
@@ -102,6 +112,14 @@ static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
     return INF_OK;
 }
 
+// Returns the processor time of all threads of this process.
+static uint64_t process_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * INF_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 // Times one undisturbed run, and repeats the run if a request arrived meanwhile. If the run itself
 // fails, *failed is set and *why holds the error.
 static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
@@ -113,9 +131,12 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
         runner->restless = runner->restless || tries >= DISTURBED_MAX;
         INF_TRY(wait_for_calm(runner, err));
         bool watch = idle_gate != NULL && !runner->restless;
+        lane->core_use = (struct inf_core_use){0};
+        uint64_t begin_cpu_ns = process_cpu_ns();
         uint64_t begin_ns = inf_clock_ns();
         enum inf_code code = inf_trial_run_execute_cancellable(
             &lane->trial, lane->executable, watch ? &idle_gate->interrupted : NULL, took_ns, why);
+        lane->cpu_ns = process_cpu_ns() - begin_cpu_ns;
         *failed = code != INF_OK && code != INF_CANCELLED;
         INF_TRY(end_piece(runner, inf_clock_ns() - begin_ns, err));
         if (*failed || (code == INF_OK && (!watch || !atomic_load(&idle_gate->interrupted))))
@@ -169,6 +190,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
     INF_TRY(inf_trial_run_init(&lane->trial, graph, err));
     inf_trial_run_fill_inputs(&lane->trial, graph);
+    lane->trial.core_use = &lane->core_use;
     bool failed = false;
     INF_TRY(run_undisturbed(runner, lane, &run_ns, &failed, &why, err));
     if (failed) {
@@ -225,9 +247,13 @@ static int compare_ns(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+// Returns the least time of a candidate so far, of the runs that were not interrupted if there are
+// any.
 static uint64_t least_ns(const struct lane *lane)
 {
     uint64_t least = UINT64_MAX;
+    if (lane->entry->least_ns > 0)
+        return lane->entry->least_ns;
     for (uint32_t i = 0; i < lane->entry->runs; i++)
         least = INF_MIN(least, lane->samples_ns[i]);
     return least;
@@ -275,7 +301,9 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
         if (runner->lanes[i].racing)
             best = INF_MIN(best, least_ns(&runner->lanes[i]));
     for (uint32_t i = 0; i < runner->race->count; i++)
+        // A candidate whose runs were all interrupted is not known to be slow.
         drops[i] = runner->lanes[i].racing && runner->race->aim == INF_RACE_LATENCY &&
+                   runner->lanes[i].entry->least_ns > 0 &&
                    is_too_slow(runner, &runner->lanes[i], places, best);
     for (uint32_t i = 0; i < runner->race->count; i++) {
         if (drops[i])
@@ -283,6 +311,19 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
         left += runner->lanes[i].racing;
     }
     return left;
+}
+
+// Updates the least time of a candidate, unless other programs interrupted the run: its threads
+// then used less processor time than they took. A device that does not report its threads, such as
+// a GPU, is not checked.
+static void note_least(struct lane *lane, uint64_t took_ns)
+{
+    uint64_t core_ns = took_ns + lane->core_use.helper_ns;
+    bool interrupted = (double)lane->cpu_ns < CPU_SHARE_MIN * (double)core_ns;
+    if (lane->core_use.threads > 0 && interrupted)
+        return;
+    if (lane->entry->least_ns == 0 || took_ns < lane->entry->least_ns)
+        lane->entry->least_ns = took_ns;
 }
 
 // Times one run of each candidate in the race, and adds up the times.
@@ -301,6 +342,7 @@ static enum inf_code run_round(struct runner *runner, uint32_t round, uint64_t *
             continue;
         }
         lane->entry->runs++;
+        note_least(lane, lane->samples_ns[round]);
         *spent_ns += lane->samples_ns[round];
     }
     return INF_OK;
@@ -313,7 +355,10 @@ static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) IN
     uint32_t started = 0;
     for (uint32_t i = 0; i < runner->race->count; i++)
         started += runner->lanes[i].racing;
-    for (uint32_t round = 0; round < INF_RACE_RUNS_MAX && spent_ns < runner->budget_ns; round++) {
+    for (uint32_t round = 0; round < INF_RACE_RUNS_MAX; round++) {
+        uint64_t factor = round < INF_RACE_RUNS_MIN ? BUDGET_FACTOR : 1;
+        if (spent_ns >= runner->budget_ns * factor)
+            break;
         INF_TRY(run_round(runner, round, &spent_ns, err));
         uint32_t left = drop_slow(runner, round + 1, started);
         if (round + 1 >= INF_RACE_RUNS_MIN && left <= 1)
@@ -339,21 +384,28 @@ static uint32_t count_threads(const struct inf_race_entry *entry)
                                       : inf_device_info(entry->device)->threads;
 }
 
+// Returns true if `entry`, which differs from `best` in the number of threads only, should win over
+// it. More threads must gain INF_RACE_THREADS_GAIN, and fewer threads may lose it.
+static bool has_better_threads(const struct inf_race_entry *entry,
+                               const struct inf_race_entry *best)
+{
+    double needed = 1 - INF_RACE_THREADS_GAIN;
+    if (entry->least_ns == 0 || best->least_ns == 0)
+        return count_threads(entry) > count_threads(best);
+    if (count_threads(entry) < count_threads(best))
+        needed = 1 / needed;
+    return (double)entry->least_ns < (double)best->least_ns * needed;
+}
+
 // Returns true if `entry` should win over `best`, which is earlier in the list. A later candidate
-// must be better by more than INF_RACE_TIE, so equal candidates keep their order. More threads must
-// gain INF_RACE_THREADS_GAIN, and fewer threads may lose it.
+// must be better by more than INF_RACE_TIE, so equal candidates keep their order.
 static bool is_better(const struct inf_race_entry *entry, const struct inf_race_entry *best,
                       enum inf_race_goal aim)
 {
-    double factor = 1 - INF_RACE_TIE;
-    if (entry->device == best->device && entry->options.precision == best->options.precision) {
-        uint32_t threads = count_threads(entry), best_threads = count_threads(best);
-        if (threads > best_threads)
-            factor = 1 - INF_RACE_THREADS_GAIN;
-        else if (threads < best_threads)
-            factor = 1 / (1 - INF_RACE_THREADS_GAIN);
-    }
-    return score_entry(entry, aim) < score_entry(best, aim) * factor;
+    if (entry->device == best->device && entry->options.precision == best->options.precision &&
+        count_threads(entry) != count_threads(best) && aim != INF_RACE_MEMORY)
+        return has_better_threads(entry, best);
+    return score_entry(entry, aim) < score_entry(best, aim) * (1 - INF_RACE_TIE);
 }
 
 static enum inf_code choose_winner(struct runner *runner, struct inf_error *err)

@@ -28,7 +28,11 @@
 #define INF_RACE_TIE 0.05
 
 // Of two candidates that differ only in the number of threads, the one with more threads must take
-// less time by this fraction, because its further cores could run other requests.
+// less time by this fraction, because its further cores could run other requests. Their least times
+// are compared, and only of runs whose threads were not interrupted: other programs slow several
+// threads more than one, and the choice must not depend on what ran beside the race. If there is no
+// such run, more threads win, because the cpu device takes helpers back when another run needs
+// their cores.
 #define INF_RACE_THREADS_GAIN 0.1
 
 // In each round the slower half of the candidates drops out, except candidates within this factor
@@ -66,6 +70,7 @@ struct inf_race_entry {
     uint32_t runs; // number of timed runs
     // 0 if the candidate never ran or was not timed; the first run includes compilation
     uint64_t first_ns, median_ns;
+    uint64_t least_ns; // of the timed runs that had all cores they were given; 0 if there was none
     // memory of the executable, without the model's own constants; 0 if not compiled
     uint64_t memory_bytes;
     char why[160]; // the reason if it may not be chosen; else ""

@@ -110,6 +110,7 @@ static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_
     entry->time_ns = report.time_ns;
     entry->kernel = report.kernel;
     entry->device = report.device;
+    entry->threads = report.threads;
     entry->nan_count = report.nan_count;
     entry->inf_count = report.inf_count;
     entry->min = report.least;

@@ -37,6 +37,8 @@ struct inf_model_config {
     char warmup_shapes[INF_CONFIG_TEXT];
     bool remember_shapes;
     uint32_t batch_rows_max;
+    uint32_t runs_max;
+    uint32_t reserve_slots;
     char session_pairs[INF_CONFIG_TEXT];
     char signature[INF_CONFIG_TEXT];
     uint32_t shadow_interval;

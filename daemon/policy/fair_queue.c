@@ -296,28 +296,33 @@ static bool goes_before(const struct inf_fair_queue_entry *a, const struct inf_f
     return a->since_ns < b->since_ns;
 }
 
-static struct inf_fair_queue_entry *find_user_head(const struct user *user, uint64_t now_ns)
+// Returns the entry of this user that should run next; NULL if there is none that may run.
+static struct inf_fair_queue_entry *
+find_user_head(const struct user *user, const struct inf_fair_queue_filter *filter, uint64_t now_ns)
 {
     struct inf_fair_queue_entry *head = NULL;
     for (const struct inf_fair_queue_flow *flow = user->flows; flow != NULL; flow = flow->next) {
-        struct inf_fair_queue_entry *entry =
-            flow->waiting > 0 ? find_flow_head(flow, now_ns) : NULL;
+        bool may_run = flow->waiting > 0 &&
+                       (filter == NULL || filter->allows(filter->context, flow->model, now_ns));
+        struct inf_fair_queue_entry *entry = may_run ? find_flow_head(flow, now_ns) : NULL;
         if (entry != NULL && (head == NULL || goes_before(entry, head, now_ns)))
             head = entry;
     }
     return head;
 }
 
-struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue, uint64_t now_ns)
+struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue,
+                                                 const struct inf_fair_queue_filter *filter,
+                                                 uint64_t now_ns)
 {
     const struct user *least = NULL;
     struct inf_fair_queue_entry *head = NULL;
     for (const struct user *user = fair_queue->users; user != NULL; user = user->next) {
         if (user->waiting == 0 || (least != NULL && user->served_ns > least->served_ns))
             continue;
-        struct inf_fair_queue_entry *entry = find_user_head(user, now_ns);
-        if (least != NULL && user->served_ns == least->served_ns &&
-            entry->since_ns >= head->since_ns)
+        struct inf_fair_queue_entry *entry = find_user_head(user, filter, now_ns);
+        if (entry == NULL || (least != NULL && user->served_ns == least->served_ns &&
+                              entry->since_ns >= head->since_ns))
             continue;
         least = user;
         head = entry;

@@ -58,8 +58,16 @@ void inf_fair_queue_add(struct inf_fair_queue *fair_queue, struct inf_fair_queue
 // Removes a waiting entry that will not run.
 void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry);
 
-// Returns the entry that should run next, without removing it; NULL if no entry waits.
+// Decides which models may run. `allows` is called with `context`, a model, and the present time.
+struct inf_fair_queue_filter {
+    bool (*allows)(const void *context, uint64_t model, uint64_t now_ns);
+    const void *context;
+};
+
+// Returns the entry that should run next, without removing it; NULL if no entry waits whose model
+// the filter allows. `filter` may be NULL, which allows all models.
 struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue,
+                                                 const struct inf_fair_queue_filter *filter,
                                                  uint64_t now_ns);
 
 // Starts a waiting entry: charges its user and its model the expected cost.

@@ -224,12 +224,14 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
         run->inputs[i] = gather_input(batch, run, i, &used);
     for (uint32_t i = 0; i < run->graph->output_count; i++)
         run->outputs[i] = place_output(batch, run, i, &used);
+    struct inf_core_use core_use = {0};
     const struct inf_execution execution = {.inputs = run->inputs,
                                             .mappings = run->mappings,
                                             .outputs = run->outputs,
                                             .slot = batch->resources->slot,
                                             .cancelled = find_cancel_flag(batch),
-                                            .step = batch->resources->step};
+                                            .step = batch->resources->step,
+                                            .core_use = &core_use};
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_job *job = run->pieces[i].job;
         if (job->result.begin_ns == 0)
@@ -248,6 +250,9 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
                                  &precision, batch->err));
     uint64_t end_ns = inf_clock_ns();
     for (uint32_t i = 0; i < run->piece_count; i++) {
+        struct inf_core_use *whole = &run->pieces[i].job->result.core_use;
+        whole->helper_ns += core_use.helper_ns;
+        whole->threads = INF_MAX(whole->threads, core_use.threads);
         run->pieces[i].job->result.end_ns = end_ns;
         run->pieces[i].job->result.precision = precision;
         if (precision != inf_executable_precision(run->executable))
@@ -307,6 +312,7 @@ void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
         batch.rows_left += jobs[i]->rows;
         inf_fault_init(&jobs[i]->result.fault);
         jobs[i]->result.begin_ns = jobs[i]->result.end_ns = 0;
+        jobs[i]->result.core_use = (struct inf_core_use){0};
         jobs[i]->result.batch_rows = jobs[i]->result.padded_to = 0;
         jobs[i]->result.flags &= INF_INFER_MOVED;
     }

@@ -5,10 +5,14 @@
 // takes tens of microseconds. Jobs must be refused early if they cannot meet their deadline, which
 // requires an estimate of all the work ahead of them. Several small jobs should run as one batch.
 //
-// Spin before sleeping. At most one worker polls `pushes` for a short time before it sleeps on
-// `filled`, and only if recent waits were short (inf_spin_wait). `pushes` is read without the
-// mutex, as a hint. The worker takes the mutex afterwards and checks the queue, so a stale value
-// only costs time. A push signals `filled` only if there are more jobs than polling workers.
+// Spin before sleeping. At most one worker polls `pushes` for a short time before it sleeps, and
+// only if recent waits were short (inf_spin_wait). `pushes` is read without the mutex, as a hint.
+// The worker takes the mutex afterwards and checks the queue, so a stale value only costs time.
+//
+// Prefer the worker that ran last: the memory of its slot is in the caches, and on the cpu device
+// its processor is not the one of the helper threads. A push wakes a worker only if there are more
+// jobs than workers that poll or are about to pop again, and it wakes the one that fell asleep
+// last.
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
@@ -29,6 +33,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "backends/base/clock.h"
 
@@ -40,9 +45,19 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
     INF_TRY(inf_fair_queue_create(&fair_queue, options->jobs_max, err));
     *queue = (struct inf_device_queue){
         .workers = options->workers, .limits = options->limits, .fair_queue = fair_queue};
+    queue->slot_share.slots = options->workers;
+    queue->sleepers = calloc(options->workers, sizeof *queue->sleepers);
+    if (queue->sleepers == NULL) {
+        inf_fair_queue_destroy(&queue->fair_queue);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", options->workers);
+    }
+    for (uint32_t i = 0; i < options->workers; i++) {
+        inf_cond_init(&queue->sleepers[i].wake);
+        queue->sleepers[i].next = queue->unused;
+        queue->unused = &queue->sleepers[i];
+    }
     inf_spin_wait_init(&queue->spin_wait, options->cores);
     inf_mutex_init(&queue->mutex);
-    inf_cond_init(&queue->filled);
     return INF_OK;
 }
 
@@ -51,7 +66,9 @@ void inf_device_queue_fini(struct inf_device_queue *queue)
     if (queue->fair_queue == NULL)
         return;
     inf_fair_queue_destroy(&queue->fair_queue);
-    inf_cond_fini(&queue->filled);
+    for (uint32_t i = 0; i < queue->workers; i++)
+        inf_cond_fini(&queue->sleepers[i].wake);
+    free(queue->sleepers);
     inf_mutex_fini(&queue->mutex);
 }
 
@@ -60,6 +77,20 @@ static struct inf_job *find_job(struct inf_fair_queue_entry *entry)
     return entry == NULL
                ? NULL
                : (struct inf_job *)((char *)entry - offsetof(struct inf_job, queue_entry));
+}
+
+static bool may_begin(const void *context, uint64_t model, uint64_t now_ns)
+{
+    return inf_slot_share_may_begin(context, model, now_ns);
+}
+
+// Returns the job that should run next and whose model may start a run; NULL if there is none.
+static struct inf_job *find_next_job(struct inf_device_queue *queue, uint64_t now_ns)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    const struct inf_fair_queue_filter filter = {may_begin, &queue->slot_share};
+    bool limited = queue->slot_share.count > 0;
+    return find_job(inf_fair_queue_next(queue->fair_queue, limited ? &filter : NULL, now_ns));
 }
 
 // --- predicting how long a job waits ---
@@ -110,6 +141,45 @@ uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct
     uint64_t wait_ns = find_ahead_ns(queue, job, job->accepted_ns);
     inf_mutex_unlock(&queue->mutex);
     return INF_MAX(wait_ns + (known.run_ns != 0 ? known.run_ns : run_ns), 1u);
+}
+
+// --- sleeping workers ---
+
+// Sleeps until another thread wakes this worker.
+static void sleep_until_woken(struct inf_device_queue *queue)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    struct inf_device_queue_sleeper *self = queue->unused;
+    assert(self != NULL && "there is an element for each worker");
+    queue->unused = self->next;
+    self->next = queue->asleep;
+    self->asleep = true;
+    queue->asleep = self;
+    queue->waiting++;
+    while (self->asleep)
+        inf_cond_wait(&self->wake, &queue->mutex);
+    self->next = queue->unused;
+    queue->unused = self;
+}
+
+// Takes the worker that fell asleep last out of the list of sleeping workers; NULL if none sleeps.
+// The caller signals `wake` of the result, which it may do without the mutex.
+static struct inf_device_queue_sleeper *take_sleeper(struct inf_device_queue *queue)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    struct inf_device_queue_sleeper *sleeper = queue->asleep;
+    if (sleeper != NULL) {
+        queue->asleep = sleeper->next;
+        sleeper->asleep = false;
+        queue->waiting--;
+    }
+    return sleeper;
+}
+
+static void wake_sleeper(struct inf_device_queue_sleeper *sleeper)
+{
+    if (sleeper != NULL)
+        inf_cond_signal(&sleeper->wake);
 }
 
 // --- pushing, batching and popping jobs ---
@@ -187,6 +257,8 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
     job->queue_entry.cost_ns =
         job->expected.run_ns != 0 ? job->expected.share_ns : queue->typical_ns;
     job->queue_entry.since_ns = job->accepted_ns;
+    inf_slot_share_note(&queue->slot_share, job->queue_entry.model, &job->slot_limits,
+                        job->accepted_ns);
     job->place = INF_JOB_QUEUE;
     job->ahead = queue->begun - queue->running;
     inf_fair_queue_add(queue->fair_queue, &job->queue_entry);
@@ -203,12 +275,12 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
     enum inf_device_queue_verdict verdict = try_push(queue, job);
     uint64_t busy_ns =
         inf_fair_queue_waiting_ns(queue->fair_queue) + find_running_ns(queue, job->accepted_ns);
-    // No wake-up is needed if a polling worker can take the job.
+    // No wake-up is needed if a worker that is awake can take the job.
     bool wake =
-        verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->waiting > 0 && queue->count > queue->polling;
+        verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->count > queue->polling + queue->returning;
+    struct inf_device_queue_sleeper *sleeper = wake ? take_sleeper(queue) : NULL;
     inf_mutex_unlock(&queue->mutex);
-    if (wake)
-        inf_cond_signal(&queue->filled);
+    wake_sleeper(sleeper);
     *out_wait_ns = busy_ns / queue->workers;
     return verdict;
 }
@@ -295,7 +367,7 @@ static void wait_for_rows(struct inf_device_queue *queue)
     INF_ATTR(requires_capability(queue->mutex))
 {
     uint64_t now_ns = inf_clock_ns();
-    struct inf_job *first = find_job(inf_fair_queue_next(queue->fair_queue, now_ns));
+    struct inf_job *first = find_next_job(queue, now_ns);
     struct inf_batch_waiting waiting;
     uint64_t rows = 0;
     // Do not wait if another worker sleeps, because that worker takes the jobs that arrive next.
@@ -317,7 +389,7 @@ static void wait_for_rows(struct inf_device_queue *queue)
             stalls_ns = now_ns + INF_BATCH_WAIT_STALL_NS;
         // Find the first job again, because other workers may have taken jobs meanwhile, and jobs
         // of other models may have arrived.
-        first = find_job(inf_fair_queue_next(queue->fair_queue, now_ns));
+        first = find_next_job(queue, now_ns);
         if (first == NULL || first->rows == 0 || queue->closed ||
             !count_waiting(queue, first, &waiting))
             break;
@@ -369,7 +441,7 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     INF_ATTR(requires_capability(queue->mutex))
 {
     uint64_t now_ns = inf_clock_ns();
-    jobs[0] = find_job(inf_fair_queue_next(queue->fair_queue, now_ns));
+    jobs[0] = find_next_job(queue, now_ns);
     if (jobs[0] == NULL)
         return 0;
     jobs[0]->skip_run = misses_deadline(queue, jobs[0], now_ns);
@@ -379,9 +451,11 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     for (uint32_t i = 0; i < count; i++) {
         jobs[i]->ahead = begun - jobs[i]->ahead;
         jobs[i]->behind_uid = queue->last_uid;
+        jobs[i]->is_run = i == 0;
         begin_job(queue, jobs[i], now_ns);
     }
     queue->last_uid = (uint32_t)jobs[0]->queue_entry.user;
+    inf_slot_share_begin(&queue->slot_share, jobs[0]->queue_entry.model);
     return count;
 }
 
@@ -392,11 +466,8 @@ static void wait_for_job(struct inf_device_queue *queue) INF_ATTR(requires_capab
     unsigned seen = atomic_load_explicit(&queue->pushes, memory_order_relaxed);
     if (!queue->polling && inf_spin_wait_should_spin(&queue->spin_wait))
         (void)poll_pushes(queue, seen, begin_ns + queue->spin_wait.limit_ns);
-    while (queue->count == 0 && !queue->closed) {
-        queue->waiting++;
-        inf_cond_wait(&queue->filled, &queue->mutex);
-        queue->waiting--;
-    }
+    while (queue->count == 0 && !queue->closed)
+        sleep_until_woken(queue);
     inf_spin_wait_note_wait(&queue->spin_wait, inf_clock_ns() - begin_ns);
 }
 
@@ -406,15 +477,23 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
     inf_role_check_may_block();
     inf_mutex_lock(&queue->mutex);
     uint32_t count = 0;
+    queue->returning -= queue->returning > 0;
     do {
         if (queue->count == 0 && !queue->closed)
             wait_for_job(queue);
         if (!queue->polling)
             wait_for_rows(queue);
         count = take_jobs(queue, jobs);
+        // Jobs are queued, but limits of their models forbid to start them before a run ends.
+        if (count == 0 && queue->count > 0 && !queue->closed)
+            sleep_until_woken(queue);
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
+    // A job that limits held back may start now, and a worker that sleeps does not know that.
+    bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
+    struct inf_device_queue_sleeper *sleeper = pass_on ? take_sleeper(queue) : NULL;
     inf_mutex_unlock(&queue->mutex);
+    wake_sleeper(sleeper);
     return count;
 }
 
@@ -428,7 +507,11 @@ static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
     job->shared |= queue->begun != job->begun;
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
-    inf_fair_queue_end(queue->fair_queue, &job->queue_entry, device_ns);
+    if (job->is_run)
+        inf_slot_share_end(&queue->slot_share, job->queue_entry.model);
+    // Charge all cores that the run had, so that users get equal shares of the cores, whatever
+    // number of threads their runs have.
+    inf_fair_queue_end(queue->fair_queue, &job->queue_entry, job->result.core_ns);
     if (job->skip_run)
         return;
     queue->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)queue->typical_ns) / 8);
@@ -448,6 +531,7 @@ void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *con
 {
     inf_mutex_lock(&queue->mutex);
     uint32_t rows = 0;
+    queue->returning = INF_MIN(queue->returning + 1, queue->workers);
     inf_spin_wait_note_work(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
@@ -480,6 +564,7 @@ void inf_device_queue_close(struct inf_device_queue *queue)
     inf_mutex_lock(&queue->mutex);
     queue->closed = true;
     atomic_fetch_add_explicit(&queue->pushes, 1, memory_order_relaxed);
+    while (queue->asleep != NULL)
+        wake_sleeper(take_sleeper(queue));
     inf_mutex_unlock(&queue->mutex);
-    inf_cond_broadcast(&queue->filled);
 }

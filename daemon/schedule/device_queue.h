@@ -14,6 +14,7 @@
 #include "daemon/policy/batch_wait.h"
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
+#include "daemon/policy/slot_share.h"
 #include "daemon/schedule/job.h"
 
 // The most jobs that a worker pops at once. Each of them has at least one row.
@@ -24,12 +25,21 @@ struct inf_device_queue_limits {
     uint64_t bytes_max;    // the most bytes in the data segments of queued jobs
 };
 
+// A worker that sleeps until it has something to do.
+struct inf_device_queue_sleeper {
+    struct inf_cond wake;
+    bool asleep;
+    struct inf_device_queue_sleeper *next; // the one below it in its list
+};
+
 // The queue of one device. Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
     uint32_t workers; // number of workers that pop from this queue
     // Guards all fields after it, and the `place` and `queue_entry` of each queued job.
     struct inf_mutex mutex;
-    struct inf_cond filled;
+    // One element for each worker. Those of sleeping workers are in the list `asleep`, the last one
+    // that fell asleep first; the others are in the list `unused`.
+    struct inf_device_queue_sleeper *sleepers, *asleep, *unused;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
@@ -39,10 +49,13 @@ struct inf_device_queue {
     // the same session is not done.
     uint32_t held;
     uint64_t held_bytes;
-    uint32_t waiting; // number of workers that sleep in inf_device_queue_pop()
-    bool polling;     // one worker in inf_device_queue_pop() is awake and polls `pushes`
+    uint32_t waiting; // number of elements of the list `asleep`
+    // Number of workers that have finished their jobs and are about to pop again.
+    uint32_t returning;
+    bool polling; // one worker in inf_device_queue_pop() is awake and polls `pushes`
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
+    struct inf_slot_share slot_share; // one slot for each worker
     bool closed;
     uint32_t running;     // number of jobs that workers are running
     uint64_t begun;       // number of jobs that workers have taken so far

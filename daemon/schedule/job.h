@@ -12,6 +12,7 @@
 #include "daemon/policy/deadline.h"
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
+#include "daemon/policy/slot_share.h"
 #include "daemon/resource/region.h"
 #include "daemon/resource/session.h"
 #include "daemon/schedule/call.h"
@@ -73,7 +74,8 @@ struct inf_job {
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
     uint32_t reply_bytes_max; // the most bytes in the data segment of the reply
     uint64_t accepted_ns;
-    uint64_t client_id; // number of the connection
+    struct inf_slot_limits slot_limits; // of the model's runs
+    uint64_t client_id;                 // number of the connection
     struct inf_trace_context trace;
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
@@ -101,6 +103,8 @@ struct inf_job {
         // the job did not run); and when the worker was done with the job.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
         uint64_t device_ns;               // this job's share of the time from start_ns to done_ns
+        uint64_t core_ns;                 // device_ns, plus this job's share of the helpers' time
+        struct inf_core_use core_use;     // cores of the run, or of all runs of the batch
         enum inf_precision precision;     // precision in which the outputs were computed
         struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
         // Number of rows in the run that computed this job, summed over all jobs of the batch.
@@ -115,6 +119,7 @@ struct inf_job {
     enum inf_job_place place;
     struct inf_fair_queue_entry queue_entry;
     struct inf_estimate expected; // expected run time and device time; all 0: not known
+    bool is_run; // the job counts as a run of its model: it runs alone, or is the first of a batch
     bool skip_run; // the worker must not run the job, because it would end after its deadline
     uint64_t expected_end_ns;
     uint64_t begun; // number of jobs of the device that had been taken when a worker took this one

@@ -41,7 +41,8 @@ static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *j
                                       .slot = worker->slot,
                                       .cancelled = &job->cancelled,
                                       .step = &worker->watch.step,
-                                      .strings = &worker->strings.pool};
+                                      .strings = &worker->strings.pool,
+                                      .core_use = &job->result.core_use};
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
                                               &job->result.precision, &job->result.fault.err);
@@ -79,6 +80,7 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     job->result.begin_ns = job->result.end_ns = 0;
+    job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 1;
     job->result.flags &= INF_INFER_MOVED;
     inf_fault_init(&job->result.fault);
@@ -107,8 +109,11 @@ static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t sta
         jobs[i]->result.worker = worker;
         jobs[i]->result.start_ns = start_ns;
         jobs[i]->result.done_ns = done_ns;
+        uint64_t helper_ns = jobs[i]->result.core_use.helper_ns;
         jobs[i]->result.device_ns =
             count == 1 ? done_ns - start_ns : (done_ns - start_ns) / rows * jobs[i]->rows;
+        jobs[i]->result.core_ns =
+            jobs[i]->result.device_ns + (count == 1 ? helper_ns : helper_ns / rows * jobs[i]->rows);
         jobs[i]->result.fault.phase = "exec";
     }
 }
@@ -147,7 +152,8 @@ static void refuse_late_job(struct inf_job *job, uint32_t worker)
                     "the time given would run out before the run ended");
     job->result.fault.phase = "queue";
     job->result.start_ns = job->result.begin_ns = job->result.end_ns = job->result.done_ns = now_ns;
-    job->result.device_ns = 0;
+    job->result.device_ns = job->result.core_ns = 0;
+    job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 0;
     job->result.worker = worker;
 }

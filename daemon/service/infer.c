@@ -106,6 +106,8 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     inf_service_choose_tracing(service, job, infer->traceparent, infer->tracestate);
     job->queue_entry.user = request->uid;
     job->queue_entry.model = (uintptr_t)job->served;
+    job->slot_limits = (struct inf_slot_limits){.runs_max = job->served->config.runs_max,
+                                                .reserved = job->served->config.reserve_slots};
     job->queue_entry.priority = translate_priority(infer->priority);
     job->deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->timeout_ns);
     job->queue_deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->queue_timeout_ns);

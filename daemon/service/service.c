@@ -269,7 +269,7 @@ uint64_t inf_service_last_run_ns(const struct inf_service *service)
 
 uint64_t inf_service_device_ns(const struct inf_call *call)
 {
-    return call->kind == INF_CALL_INFER ? ((const struct inf_job *)call)->result.device_ns : 0;
+    return call->kind == INF_CALL_INFER ? ((const struct inf_job *)call)->result.core_ns : 0;
 }
 
 bool inf_service_idle(const struct inf_service *service)

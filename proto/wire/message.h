@@ -91,7 +91,8 @@ struct inf_infer_request {
 };
 
 struct inf_timing {
-    uint64_t queue_ns, input_ns, compute_ns, output_ns;
+    uint64_t queue_ns, input_ns, compute_ns, output_ns, core_ns;
+    uint32_t threads;
 };
 
 struct inf_infer_reply {
@@ -207,6 +208,7 @@ struct inf_model_index {
 struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
     uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
+    uint32_t threads;
     double min, max, max_abs, max_rel;
 };
 

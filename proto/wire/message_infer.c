@@ -242,6 +242,8 @@ static enum inf_code decode_reply(union inf_message *message, const void *from,
             .input_ns = wire->timing->input_ns,
             .compute_ns = wire->timing->compute_ns,
             .output_ns = wire->timing->output_ns,
+            .core_ns = wire->timing->core_ns,
+            .threads = wire->timing->threads,
         };
     reply->batch_size = wire->batch_size;
     reply->device = wire->device;
@@ -290,6 +292,8 @@ static enum inf_code encode_reply(const union inf_message *message, void *to,
     wire->timing->input_ns = reply->timing.input_ns;
     wire->timing->compute_ns = reply->timing.compute_ns;
     wire->timing->output_ns = reply->timing.output_ns;
+    wire->timing->core_ns = reply->timing.core_ns;
+    wire->timing->threads = reply->timing.threads;
     for (size_t i = 0; i < wire->n_outputs; i++)
         INF_TRY(encode_output(wire->outputs[i], &reply->outputs[i], scratch, err));
     return INF_OK;

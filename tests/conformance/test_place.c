@@ -148,6 +148,9 @@ Test(race, is_won_by_the_quick_however_they_are_ordered)
 #define THREADS_BUDGET (30 * (uint64_t)RUN_NS)
 
 static bool second_thread_helps;
+static bool disturbed;       // three of four runs with a second thread take much longer
+static uint32_t shared_runs; // runs with a second thread
+static bool waits_for_cores; // the device reports two threads, which get no processor time
 
 // Stores the threads of the program as the size of its weights, which run_on_threads() reads.
 static enum inf_code compile_for_threads(struct inf_program **program, struct inf_device *device,
@@ -165,7 +168,11 @@ static enum inf_code run_on_threads(struct inf_program *program, const struct in
     long time_ns = RUN_NS;
     if (program->weight_bytes != 1) // the program uses all threads
         time_ns = second_thread_helps ? RUN_NS / 2 : RUN_NS / 25 * 26;
+    if (program->weight_bytes != 1 && disturbed && shared_runs++ % 4 != 0)
+        time_ns = RUN_NS / 2 * 3;
     nanosleep(&(struct timespec){.tv_nsec = time_ns}, NULL);
+    if (program->weight_bytes != 1 && waits_for_cores && run->core_use != NULL)
+        *run->core_use = (struct inf_core_use){.helper_ns = (uint64_t)time_ns, .threads = 2};
     return inf_ref_backend.run(program, run, ticket, err);
 }
 
@@ -210,6 +217,23 @@ Test(race, gives_a_model_a_second_thread_only_if_it_gains)
         second_thread_helps = true;
         cr_expect(wins_with(0, one_first != 0), "0 stands for all threads");
     }
+}
+
+Test(race, chooses_threads_by_the_runs_that_nothing_disturbed)
+{
+    second_thread_helps = disturbed = true;
+    cr_expect(wins_with(0, false), "0 stands for all threads");
+    cr_expect(wins_with(0, true));
+    disturbed = false;
+}
+
+Test(race, takes_no_thread_away_because_other_programs_had_the_cores)
+{
+    second_thread_helps = false;
+    waits_for_cores = true;
+    cr_expect_eq(race_threads(false), 0u, "0 stands for all threads");
+    cr_expect_eq(race_threads(true), 0u);
+    waits_for_cores = false;
 }
 
 Test(race, admits_no_wrong_answer_however_quick)

@@ -314,6 +314,8 @@ class Inference(Case):
             (result.model, result.version, result.id, result.device), ('add', '1', 'r7', 'ref')
         )
         self.assertGreater(result.timing['compute_ns'], 0)
+        self.assertGreaterEqual(result.timing['core_ns'], result.timing['compute_ns'])
+        self.assertGreaterEqual(result.timing['threads'], 1)
         self.assertEqual(self.client.status()['regions'], 0)
 
     def test_shapes_that_are_odd_or_empty(self):
@@ -905,6 +907,7 @@ class Tables(unittest.TestCase):
     def test_numbers_survive_the_codec(self):
         for value in (0, 1, 127, 128, 2**32, 2**64 - 1):
             message = {'queue_ns': value, 'input_ns': 0, 'compute_ns': 7, 'output_ns': 0}
+            message |= {'core_ns': 0, 'threads': 2}
             self.assertEqual(_proto.decode('Timing', _proto.encode('Timing', message)), message)
         # -1, packed, as every protobuf library writes it; and a field that is not known.
         data = bytes.fromhex('0a01611a0bffffffffffffffffff0104') + bytes.fromhex('f83f05')

@@ -13,6 +13,10 @@
 //     runs + helping <= cores        unless there are more runs than cores
 //     share = cores / runs           a run with more threads than this gives way to another run
 //
+// Runs that may have one thread only have one core each, and the others divide the rest. If cores
+// are left over by the division, runs get one core more than their share in the order in which they
+// ask, until a run that has less than its share wants it.
+//
 // Example: with two cores, a run that is alone has one helper. A second run begins on its own
 // thread at once. The helper finds 2 runs + 1 helper on 2 cores and returns; both runs go on alone.
 //
@@ -50,10 +54,20 @@ struct inf_cpu_helper {
     bool close;                // true: the thread must end
 };
 
+// Returns how many threads a run may have: its share of the cores that runs of one thread leave, at
+// least 1. The division is rounded up if `round_up` is true.
+static uint32_t divide_cores(const struct inf_cpu_core_set *set, bool round_up)
+{
+    uint32_t narrow = atomic_load_explicit(&set->narrow, memory_order_relaxed);
+    uint32_t runs = atomic_load_explicit(&set->runs, memory_order_relaxed);
+    uint32_t wide = runs > narrow ? runs - narrow : 1;
+    uint32_t cores = set->cores > narrow ? set->cores - narrow : 1;
+    return INF_MAX((cores + (round_up ? wide - 1 : 0)) / wide, 1u);
+}
+
 static uint32_t find_share(const struct inf_cpu_core_set *set)
 {
-    uint32_t runs = atomic_load_explicit(&set->runs, memory_order_relaxed);
-    return INF_MAX(set->cores / INF_MAX(runs, 1u), 1u);
+    return divide_cores(set, false);
 }
 
 // Returns the number of cores that neither a run nor a helper uses.
@@ -62,6 +76,37 @@ static uint32_t count_free(const struct inf_cpu_core_set *set)
     uint32_t used = INF_MAX(atomic_load_explicit(&set->runs, memory_order_relaxed), 1u) +
                     atomic_load_explicit(&set->helping, memory_order_relaxed);
     return used < set->cores ? set->cores - used : 0;
+}
+
+// Changes the number of working helpers of a crew, and adds up the time for which the helpers have
+// been working.
+static void change_working(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew, int change)
+    INF_ATTR(requires_capability(set->mutex))
+{
+    uint64_t now_ns = inf_clock_ns();
+    uint32_t working = atomic_load_explicit(&crew->working, memory_order_relaxed);
+    crew->helper_ns += working * (now_ns - crew->counted_until_ns);
+    crew->counted_until_ns = now_ns;
+    atomic_fetch_add_explicit(&set->helping, (unsigned)change, memory_order_relaxed);
+    atomic_fetch_add_explicit(&crew->working, (unsigned)change, memory_order_relaxed);
+}
+
+uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew)
+{
+    inf_mutex_lock(&set->mutex);
+    change_working(set, crew, 0);
+    uint64_t helper_ns = crew->helper_ns;
+    crew->helper_ns = 0;
+    inf_mutex_unlock(&set->mutex);
+    return helper_ns;
+}
+
+// Returns true if a run with `working` helpers may get another one: it has less than its share, or
+// a core is left over.
+static bool may_grow(const struct inf_cpu_core_set *set, uint32_t working)
+{
+    return working + 1 < find_share(set) ||
+           (working + 1 < divide_cores(set, true) && count_free(set) > 0);
 }
 
 // --- helper threads ---
@@ -81,10 +126,8 @@ static void run_helper(void *context) INF_ATTR(no_thread_safety_analysis)
         inf_mutex_unlock(&set->mutex);
         bool gave_way = crew->help(crew->context, helper->worker);
         inf_mutex_lock(&set->mutex);
-        if (!gave_way) {
-            atomic_fetch_sub_explicit(&set->helping, 1, memory_order_relaxed);
-            atomic_fetch_sub_explicit(&crew->working, 1, memory_order_relaxed);
-        }
+        if (!gave_way)
+            change_working(set, crew, -1);
         helper->begun = false;
         helper->crew = NULL;
         // The leader may free the crew after this.
@@ -105,10 +148,8 @@ bool inf_cpu_core_set_give_way(struct inf_cpu_core_set *set, struct inf_cpu_crew
     used = atomic_load(&set->runs) + atomic_load(&set->helping);
     bool give_way = (used > set->cores || atomic_load(&set->wanted)) &&
                     atomic_load(&crew->working) + 1 > find_share(set);
-    if (give_way) {
-        atomic_fetch_sub(&set->helping, 1);
-        atomic_fetch_sub(&crew->working, 1);
-    }
+    if (give_way)
+        change_working(set, crew, -1);
     if (give_way || used <= set->cores)
         atomic_store(&set->wanted, false);
     inf_mutex_unlock(&set->mutex);
@@ -143,18 +184,17 @@ static struct inf_cpu_helper *assign_helper(struct inf_cpu_core_set *set, struct
     INF_ATTR(requires_capability(set->mutex))
 {
     // A helper that gave way still has its number until it returns.
-    if (atomic_load(&crew->present) >= crew->most ||
-        atomic_load(&crew->working) + 1 >= find_share(set))
+    if (atomic_load(&crew->present) >= crew->most || !may_grow(set, atomic_load(&crew->working)))
         return NULL;
     struct inf_cpu_helper *helper = count_free(set) > 0 ? find_idle(set) : NULL;
     if (helper == NULL) {
-        atomic_store(&set->wanted, true);
+        if (atomic_load(&crew->working) + 1 < find_share(set))
+            atomic_store(&set->wanted, true);
         return NULL;
     }
     helper->worker = find_number(set, crew);
     helper->crew = crew;
-    atomic_fetch_add(&set->helping, 1);
-    atomic_fetch_add(&crew->working, 1);
+    change_working(set, crew, 1);
     atomic_fetch_add(&crew->present, 1);
     return helper;
 }
@@ -169,7 +209,7 @@ static bool is_core_kept(const struct inf_cpu_core_set *set)
 bool inf_cpu_core_set_offers(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew)
 {
     return atomic_load_explicit(&crew->working, memory_order_relaxed) > 0 ||
-           (find_share(set) > 1 && !is_core_kept(set));
+           (may_grow(set, 0) && !is_core_kept(set));
 }
 
 uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew,
@@ -177,7 +217,7 @@ uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_c
 {
     uint32_t working = atomic_load_explicit(&crew->working, memory_order_relaxed);
     most = INF_MIN(most, crew->most);
-    while (working < most && working + 1 < find_share(set) && !is_core_kept(set)) {
+    while (working < most && may_grow(set, working) && !is_core_kept(set)) {
         inf_mutex_lock(&set->mutex);
         struct inf_cpu_helper *helper = assign_helper(set, crew);
         inf_mutex_unlock(&set->mutex);
@@ -199,8 +239,7 @@ void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew 
         if (helper->crew != crew || helper->begun)
             continue;
         helper->crew = NULL;
-        atomic_fetch_sub(&set->helping, 1);
-        atomic_fetch_sub(&crew->working, 1);
+        change_working(set, crew, -1);
         atomic_fetch_sub(&crew->present, 1);
     }
     inf_mutex_unlock(&set->mutex);
@@ -218,13 +257,17 @@ void inf_cpu_core_set_wait(struct inf_cpu_crew *crew)
 
 // --- counting runs ---
 
-void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set)
+void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
+    if (threads == 1)
+        atomic_fetch_add_explicit(&set->narrow, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&set->runs, 1, memory_order_relaxed);
 }
 
-void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set)
+void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
+    if (threads == 1)
+        atomic_fetch_sub_explicit(&set->narrow, 1, memory_order_relaxed);
     uint32_t before = atomic_fetch_sub_explicit(&set->runs, 1, memory_order_relaxed);
     assert(before > 0);
     uint64_t kept_until_ns = before > 1 ? inf_clock_ns() + KEEP_NS : 0;

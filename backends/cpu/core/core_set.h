@@ -34,6 +34,7 @@ struct inf_cpu_core_set {
     pthreadpool_t pool;
     atomic_bool pool_taken;
     atomic_uint runs;    // runs in progress; each has the core of its calling thread
+    atomic_uint narrow;  // of them those that may have one thread only
     atomic_uint helping; // helpers that work for a run
     // True: a run got fewer cores than its share, because another run had more than its own share.
     atomic_bool wanted;
@@ -58,6 +59,9 @@ struct inf_cpu_crew {
 
     atomic_uint working; // helpers that count for the share of the run
     atomic_uint present; // helpers that may still use the crew
+    // Guarded by the mutex of the set: the sum of the times for which helpers have been working,
+    // counted until `counted_until_ns`.
+    uint64_t helper_ns, counted_until_ns;
 };
 
 // Decides how many cores there are and starts the helper threads. `slots` and `threads` are upper
@@ -73,16 +77,17 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
 void inf_cpu_core_set_fini(struct inf_cpu_core_set *set);
 
 // Counts a run, which computes on the calling thread and keeps one core until
-// inf_cpu_core_set_end_run(). Helpers of other runs give way if there are more threads than cores.
-// Any thread.
-void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set);
-void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set);
+// inf_cpu_core_set_end_run(). `threads` is the most threads that it may have, the same in both
+// calls. Helpers of other runs give way if there are more threads than cores. Any thread.
+void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads);
+void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads);
 
 // Returns true if the crew has helpers, or inf_cpu_core_set_acquire() would probably find one.
 bool inf_cpu_core_set_offers(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew);
 
 // Acquires helpers for the crew until it has min(crew->most, most) or its share of the cores, and
-// returns how many helpers the crew has. Returns at once: a helper starts when its thread wakes up.
+// one more if a core is left over. Returns how many helpers the crew has. Returns at once: a helper
+// starts when its thread wakes up.
 uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew,
                                   uint32_t most);
 
@@ -93,6 +98,10 @@ bool inf_cpu_core_set_give_way(struct inf_cpu_core_set *set, struct inf_cpu_crew
 // Takes back the helpers that have not begun. Those that have begun stay in the crew until they
 // return from help(), and are counted until then.
 void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew);
+
+// Returns the time for which helpers have been working for the crew since the last call, summed
+// over the helpers. Called by the leader.
+uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew);
 
 // Waits until no helper is in the crew. The leader must have made them return.
 void inf_cpu_core_set_wait(struct inf_cpu_crew *crew);

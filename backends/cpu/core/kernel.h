@@ -83,7 +83,9 @@ struct inf_cpu_step {
     // The packed constants that the step holds references to; see inf_cpu_step_pack().
     struct inf_cpu_pack_use *pack_uses;
 
-    uint64_t time_ns; // duration of the last profiled run
+    // Of the last profiled run: its duration, and the most threads that computed it.
+    uint64_t time_ns;
+    uint32_t threads;
 };
 
 struct inf_cpu_chain;

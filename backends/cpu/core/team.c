@@ -193,6 +193,35 @@ void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tile
     wait_for_helpers(region);
 }
 
+// --- counting the time of helpers ---
+
+void inf_cpu_team_begin_count(struct inf_cpu_team *team)
+{
+    team->used = 1;
+    team->pool_ns = 0;
+    team->counting = false;
+}
+
+// Discards what a late helper of the run before has added. Called when the first region of a run
+// begins, so that a run without regions takes no lock.
+static void start_counting(struct inf_cpu_team *team)
+{
+    if (!team->counting)
+        (void)inf_cpu_core_set_take_helper_ns(team->cores, &team->region->crew);
+    team->counting = true;
+}
+
+uint64_t inf_cpu_team_end_count(struct inf_cpu_team *team)
+{
+    uint64_t helper_ns = team->pool_ns;
+    if (team->counting)
+        helper_ns += inf_cpu_core_set_take_helper_ns(team->cores, &team->region->crew);
+    team->counting = false;
+    return helper_ns;
+}
+
+// --- parallel regions ---
+
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context)
 {
     struct inf_cpu_region *region = team->region;
@@ -202,6 +231,7 @@ void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *conte
         return;
     }
     assert(!atomic_load_explicit(&region->open, memory_order_relaxed));
+    start_counting(team);
     atomic_store_explicit(&region->open, true, memory_order_relaxed);
     lead(context);
     atomic_store_explicit(&region->open, false, memory_order_relaxed);

@@ -21,6 +21,9 @@ struct inf_cpu_team {
     struct inf_cpu_region *region; // owned; NULL if there is no helper
     // The most threads that worked on the same tiles since the caller last set this member.
     uint32_t used;
+    // True: the helpers' time has been counted from zero since inf_cpu_team_begin_count().
+    bool counting;
+    uint64_t pool_ns; // time of further threads that XNNPACK's thread pool used for this run
 };
 
 // Work that is cut into tiles. Each thread takes the next free tile until none is left. `worker` is
@@ -40,6 +43,13 @@ enum inf_code inf_cpu_team_init(struct inf_cpu_team *team, struct inf_cpu_core_s
 
 // Waits until all helpers have left, and frees the memory. A zeroed team is allowed.
 void inf_cpu_team_fini(struct inf_cpu_team *team);
+
+// Starts to count what the team uses, for inf_cpu_team_end_count(). Sets `used` to 1.
+void inf_cpu_team_begin_count(struct inf_cpu_team *team);
+
+// Returns the time for which threads other than the calling one have worked for the team since
+// inf_cpu_team_begin_count(), summed over the threads.
+uint64_t inf_cpu_team_end_count(struct inf_cpu_team *team);
 
 // Calls lead(context) on this thread as a parallel region. Helpers take part in the tiles that
 // `lead` passes to inf_cpu_team_run_tiles(). Regions do not nest.

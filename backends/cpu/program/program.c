@@ -295,16 +295,25 @@ static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindi
     return moved;
 }
 
+static enum inf_code run_profiled(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct inf_cpu_team *team = step->team;
+    uint32_t used_before = team->used;
+    uint64_t start_ns = inf_clock_ns();
+    team->used = 1;
+    enum inf_code code = inf_cpu_step_run(step, err);
+    step->time_ns = inf_clock_ns() - start_ns;
+    step->threads = team->used;
+    team->used = INF_MAX(team->used, used_before);
+    return code;
+}
+
 static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *run,
                               struct inf_error *err)
 {
-    uint64_t start_ns = run->profile ? inf_clock_ns() : 0;
     if (step_bind(step, run->bindings))
         INF_TRY(inf_cpu_step_setup(step, err));
-    INF_TRY(inf_cpu_step_run(step, err));
-    if (run->profile)
-        step->time_ns = inf_clock_ns() - start_ns;
-    return INF_OK;
+    return run->profile ? run_profiled(step, err) : inf_cpu_step_run(step, err);
 }
 
 // Consecutive steps that either all run on XNNPACK, or are all native. Native steps form one
@@ -364,9 +373,16 @@ enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run
 {
     struct cpu_program *program = (struct cpu_program *)base;
     assert(run->slot < program->slots);
-    inf_cpu_core_set_begin_run(program->cores);
+    struct inf_cpu_team *team = &program->teams[run->slot];
+    inf_cpu_core_set_begin_run(program->cores, team->threads);
+    inf_cpu_team_begin_count(team);
     enum inf_code code = run_regions(program, run, err);
-    inf_cpu_core_set_end_run(program->cores);
+    uint64_t helper_ns = inf_cpu_team_end_count(team);
+    inf_cpu_core_set_end_run(program->cores, team->threads);
+    if (run->core_use != NULL) {
+        run->core_use->helper_ns += helper_ns;
+        run->core_use->threads = INF_MAX(run->core_use->threads, team->used);
+    }
     ticket->value = 0;
     return code;
 }
@@ -390,7 +406,9 @@ uint32_t inf_cpu_program_profile(const struct inf_program *base, uint32_t slot,
     const struct cpu_program *program = (const struct cpu_program *)base;
     const struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
     for (uint32_t i = 0; i < program->step_count && i < capacity; i++)
-        profile[i] = (struct inf_step_profile){
-            .node = steps[i].index, .time_ns = steps[i].time_ns, .kernel = steps[i].kernel};
+        profile[i] = (struct inf_step_profile){.node = steps[i].index,
+                                               .time_ns = steps[i].time_ns,
+                                               .kernel = steps[i].kernel,
+                                               .threads = steps[i].threads};
     return program->step_count;
 }

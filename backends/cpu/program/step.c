@@ -2,6 +2,7 @@
 // Sets the operands of steps, and runs steps, which XNNPACK or a native kernel computes.
 #include "backends/cpu/program/step.h"
 
+#include "backends/base/clock.h"
 #include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/xnnpack/library.h"
@@ -59,8 +60,10 @@ static enum xnn_status run_operator(const struct inf_cpu_step *step, xnn_operato
 {
     struct inf_cpu_team *team = step->team;
     pthreadpool_t pool = step->pool != NULL ? inf_cpu_core_set_acquire_pool(team->cores) : NULL;
+    uint64_t start_ns = pool != NULL ? inf_clock_ns() : 0;
     enum xnn_status status = xnn_run_operator(op, pool);
     if (pool != NULL) {
+        team->pool_ns += (team->threads - 1) * (inf_clock_ns() - start_ns);
         inf_cpu_core_set_release_pool(team->cores);
         team->used = INF_MAX(team->used, team->threads);
     }

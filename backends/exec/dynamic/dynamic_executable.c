@@ -219,6 +219,7 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
         .cancelled = run->execution->cancelled,
         .step = run->execution->step,
         .strings = run->execution->strings,
+        .core_use = run->execution->core_use,
         .subgraphs = run->dynamic->subgraphs,
         .programs = run->dynamic->programs,
         .slot = run->execution->slot,

@@ -105,7 +105,8 @@ static enum inf_code evaluate_node(struct inf_interpreter *interpreter, const st
                                      .node = index,
                                      .slot = interpreter->slot,
                                      .outputs = blobs,
-                                     .cancelled = interpreter->cancelled};
+                                     .cancelled = interpreter->cancelled,
+                                     .core_use = interpreter->core_use};
     bool done = false;
     if (interpreter->programs != NULL)
         INF_TRY(inf_node_programs_run(interpreter->programs, &run, &done, err));
@@ -377,6 +378,7 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                                              .cancelled = interpreter->cancelled,
                                              .step = interpreter->step,
                                              .strings = interpreter->strings,
+                                             .core_use = interpreter->core_use,
                                              .memory = &interpreter->memory};
         return inf_subgraph_programs_run(interpreter->subgraphs, &run, err);
     }

@@ -24,6 +24,7 @@ struct inf_interpreter {
     struct inf_node_programs *programs;            // NULL: the evaluator computes all nodes
     uint32_t slot;                                 // the slot in which compiled programs run
     struct inf_string_pool *strings; // strings that the run makes; NULL: it must make none
+    struct inf_core_use *core_use;   // receives the cores of compiled programs; may be NULL
 };
 
 // Runs `graph` (verified) on inputs[i], one for each of its inputs; the caller keeps their

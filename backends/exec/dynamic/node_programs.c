@@ -295,7 +295,8 @@ enum inf_code inf_node_programs_run(struct inf_node_programs *programs,
     INF_TRY(bind_operands(&programs->tables[run->slot], entry, run, err));
     const struct inf_run of_program = {.bindings = programs->tables[run->slot].bindings,
                                        .cancelled = run->cancelled,
-                                       .strings = run->graph->run_strings};
+                                       .strings = run->graph->run_strings,
+                                       .core_use = run->core_use};
     INF_TRY(inf_program_run(entry->program, &of_program, &ticket, err));
     INF_TRY(inf_device_wait(programs->device, ticket, UINT64_MAX, err));
     INF_TRY(inf_program_finish(entry->program, &of_program, err));

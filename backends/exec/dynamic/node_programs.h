@@ -35,6 +35,7 @@ struct inf_node_run {
     uint32_t slot;
     struct inf_blob *const *outputs; // buffers for the results
     const atomic_bool *cancelled;    // checked while running; NULL: the run cannot be cancelled
+    struct inf_core_use *core_use;   // receives the cores of the program; may be NULL
 };
 
 // Computes the node. *out_done is false if there is no program for the node, because the node is

@@ -230,7 +230,8 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *prog
                                             .slot = run->slot,
                                             .cancelled = run->cancelled,
                                             .step = run->step,
-                                            .strings = run->strings};
+                                            .strings = run->strings,
+                                            .core_use = run->core_use};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     for (uint32_t i = 0; code == INF_OK && i < subgraph->output_count; i++)

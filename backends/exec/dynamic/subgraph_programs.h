@@ -59,6 +59,7 @@ struct inf_subgraph_run {
     struct inf_run_step *step;        // receives the name of each node; may be NULL
     struct inf_tensor_memory *memory; // memory from which outputs are allocated
     struct inf_string_pool *strings;  // strings that the run makes; NULL: it must make none
+    struct inf_core_use *core_use;    // receives the cores of the run; may be NULL
 };
 
 // Runs a subgraph for which inf_subgraph_programs_fit() returned true.

@@ -205,6 +205,7 @@ void inf_inspection_report_node(const struct inf_inspection *inspection, uint32_
             report->time_ns += profile->time_ns;
             report->kernel = profile->kernel;
             report->device = profile->device;
+            report->threads = profile->threads;
         }
         start_ns += profile->time_ns;
     }

@@ -61,7 +61,7 @@ static const inferd_node **select_nodes(const struct node_list *list, bool all, 
 
 static void print_profile(const struct node_list *list, bool all, enum output_format format)
 {
-    static const char *const columns[] = {"node",  "operator", "device", "kernel", "ms",
+    static const char *const columns[] = {"node",  "operator", "device", "kernel", "threads", "ms",
                                           "share", "gmacs_s",  "output", "inputs", "bytes"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     uint64_t total_ns = node_list_total_ns(list);
@@ -76,6 +76,7 @@ static void print_profile(const struct node_list *list, bool all, enum output_fo
         table_text(table, node->op);
         table_text(table, node->device);
         table_text(table, node->kernel[0] != '\0' ? node->kernel : "(in another step)");
+        table_whole(table, node->threads, NULL);
         add_number(table, ms_of(node->time_ns));
         table_real(table, part, share);
         add_number(table, node->time_ns > 0 ? (double)node->macs / (double)node->time_ns : 0);

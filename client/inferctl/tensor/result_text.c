@@ -149,10 +149,14 @@ static void print_people(const inferd_result *result, const struct result_view *
             print_values(tensor, view);
     }
     inferd_timing timing = inferd_result_timing(result);
-    printf("\nversion %s on %s (%s): queue %.3f ms, compute %.3f ms, round trip %.3f ms\n",
-           inferd_result_model_version(result), inferd_result_device(result),
-           inferd_result_precision(result), (double)timing.queue_ns / 1e6,
-           (double)timing.compute_ns / 1e6, (double)timing.total_ns / 1e6);
+    unsigned threads = inferd_result_threads(result);
+    printf(
+        "\nversion %s on %s (%s): queue %.3f ms, compute %.3f ms on %u thread%s, round trip "
+        "%.3f ms\n",
+        inferd_result_model_version(result), inferd_result_device(result),
+        inferd_result_precision(result), (double)timing.queue_ns / 1e6,
+        (double)timing.compute_ns / 1e6, threads, threads == 1 ? "" : "s",
+        (double)timing.total_ns / 1e6);
     for (size_t i = 0; i < FLAGS; i++)
         if ((inferd_result_flags(result) & flag_texts[i].flag) != 0)
             printf("computed %s\n", flag_texts[i].text);
@@ -238,6 +242,7 @@ static void print_programs(const inferd_result *result, const struct result_view
                  {"input_ns", timing.input_ns},
                  {"compute_ns", timing.compute_ns},
                  {"output_ns", timing.output_ns},
+                 {"core_ns", inferd_result_core_ns(result)},
                  {"total_ns", timing.total_ns}};
     json_t *answer = json_value_must(json_object());
     json_object_set_new(answer, "outputs", outputs);
@@ -246,6 +251,7 @@ static void print_programs(const inferd_result *result, const struct result_view
     json_object_set_new(answer, "precision", json_value_text(inferd_result_precision(result)));
     json_object_set_new(answer, "batch_size", json_value_whole(inferd_result_batch_size(result)));
     json_object_set_new(answer, "padded_size", json_value_whole(inferd_result_padded_size(result)));
+    json_object_set_new(answer, "threads", json_value_whole(inferd_result_threads(result)));
     json_object_set_new(answer, "flags", flags_json(result));
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         json_object_set_new(answer, times[i].name, json_value_whole((int64_t)times[i].ns));

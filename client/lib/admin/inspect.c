@@ -36,6 +36,7 @@ static void copy_node(inferd_node *to, const struct inf_node_entry *from)
     to->max = from->max;
     to->max_abs = from->max_abs;
     to->max_rel = from->max_rel;
+    to->threads = from->threads;
 }
 
 static enum inf_code handle_nodes(void *context, const union inf_message *message, bool final,

@@ -73,6 +73,8 @@ static void fill_properties(inferd_result *result, const struct inf_client_call 
     result->batch_size = reply->batch_size;
     result->padded_size = INF_MAX(reply->padded_to, reply->batch_size);
     result->flags = reply->flags;
+    result->threads = reply->timing.threads;
+    result->core_ns = reply->timing.core_ns;
     result->device = append_text(&text, reply->device);
     result->precision = append_text(&text, reply->precision);
     result->id = append_text(&text, reply->id);

@@ -60,6 +60,16 @@ inferd_timing inferd_result_timing(const inferd_result *result)
     return result->timing;
 }
 
+unsigned inferd_result_threads(const inferd_result *result)
+{
+    return result->threads;
+}
+
+uint64_t inferd_result_core_ns(const inferd_result *result)
+{
+    return result->core_ns;
+}
+
 unsigned inferd_result_batch_size(const inferd_result *result)
 {
     return result->batch_size;

@@ -22,8 +22,9 @@ struct inferd_result {
     size_t text_capacity;
     const char *model_version, *device, *precision, *id;
     inferd_timing timing;
-    unsigned batch_size, padded_size,
-        flags; // values for the functions of the same name in inferd.h
+    uint64_t core_ns;
+    // Values for the functions of the same name in inferd.h, like `core_ns`.
+    unsigned batch_size, padded_size, flags, threads;
 };
 
 // The results of a client: those in use, and unused ones kept for reuse. Zero-initialise.

@@ -86,6 +86,9 @@ class Result(dict):
                  failed
     batch_size   rows that were computed together, including rows of other requests
     padded_size  rows that were computed together, including padding
+    timing       nanoseconds as 'queue_ns', 'input_ns', 'compute_ns', 'output_ns' and 'core_ns' (the
+                 time of all processor cores that the run had); and 'threads', the most threads that
+                 computed at once
     """
 
     def __init__(self, outputs, reply):
@@ -95,7 +98,7 @@ class Result(dict):
         self.batch_size = reply['batch_size']
         self.padded_size = max(reply['padded_to'], reply['batch_size'])
         self.flags = frozenset(name for bit, name in _FLAGS.items() if reply['flags'] & bit)
-        self.timing = reply['timing'] or {}  # queue_ns, input_ns, compute_ns, output_ns
+        self.timing = reply['timing'] or {}
 
     def __missing__(self, name):
         found = same_name(name, self) if isinstance(name, str) else None

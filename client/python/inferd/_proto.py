@@ -40,6 +40,8 @@ MESSAGES = {
         2: ('input_ns', 'u'),
         3: ('compute_ns', 'u'),
         4: ('output_ns', 'u'),
+        5: ('core_ns', 'u'),
+        6: ('threads', 'u'),
     },
     'InferOutputTensor': {
         1: ('name', 's'),

@@ -123,7 +123,7 @@ void inf_service_count_answer(struct inf_service *service, const struct inf_call
         .compute_ns = job->result.end_ns - job->result.begin_ns,
         .output_ns = done_ns - job->result.end_ns,
         .loop_delay_ns = now_ns > done_ns ? now_ns - done_ns : 0,
-        .device_ns = job->result.device_ns,
+        .device_ns = job->result.core_ns,
         .input_bytes = sum_input_bytes(job),
         .output_bytes = sum_output_bytes(job),
     };

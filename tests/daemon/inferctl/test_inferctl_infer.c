@@ -222,6 +222,8 @@ Test(inferctl_infer, json_is_valid_with_nan_and_infinity)
     cr_assert_eq(read_number(json_array_get(top, 1), "score"), 3.0);
     cr_assert_gt(read_number(json, "compute_ns"), 0);
     cr_assert_geq(read_number(json, "total_ns"), read_number(json, "compute_ns"));
+    cr_assert_geq(read_number(json, "core_ns"), read_number(json, "compute_ns"));
+    cr_assert_eq(read_number(json, "threads"), 1, "a model this small has no helper");
     json_decref(json);
 }
 

@@ -67,6 +67,7 @@ Test(inferctl_inspect, profile_times_each_node_and_writes_a_trace)
     {
         total_ms += json_number_value(json_object_get(row, "ms"));
         steps += json_number_value(json_object_get(row, "ms")) > 0;
+        cr_expect(json_is_integer(json_object_get(row, "threads")));
     }
     cr_expect_gt(total_ms, 0);
     json_t *written = json_load_file(trace, 0, &error);

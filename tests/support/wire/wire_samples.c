@@ -53,7 +53,7 @@ static void sample_reply(struct inf_infer_reply *reply)
         .location = {.present = true, .offset = 64, .length = 4294967294}};
     reply->outputs[1] = (struct inf_tensor_entry){
         .name = "none", .dtype = INF_DTYPE_BOOL, .shape = INF_SHAPE(0, 4)};
-    reply->timing = (struct inf_timing){1, 2, UINT64_MAX, 4};
+    reply->timing = (struct inf_timing){1, 2, UINT64_MAX, 4, 5, UINT32_MAX};
     reply->batch_size = 3;
     reply->device = "vulkan0";
     reply->precision = "fp16";
@@ -186,9 +186,9 @@ static void sample_placement(struct inf_placement_reply *reply)
 static void sample_progress(struct inf_load_progress *progress)
 {
     static const struct inf_node_entry nodes[] = {
-        {"conv1", "conv2d", "1x1", "cpu", "FP32 [1,2]", "FP32 [1]", "first", 1, 2, 3, 4, 5, 6, -1.5,
-         2.5, 0.5, 0.25},
-        {"", "", "", "", "", "", "", 0, 0, 0, 0, 0, UINT64_MAX, 0, 0, 0, 0}};
+        {"conv1", "conv2d", "1x1", "cpu", "FP32 [1,2]", "FP32 [1]", "first", 1, 2, 3, 4, 5, 6, 7,
+         -1.5, 2.5, 0.5, 0.25},
+        {"", "", "", "", "", "", "", 0, 0, 0, 0, 0, UINT64_MAX, 0, 0, 0, 0, 0}};
     *progress = (struct inf_load_progress){"warm-up", 100, 2, (struct inf_node_entry *)nodes};
 }
 

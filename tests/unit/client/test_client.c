@@ -116,6 +116,8 @@ Test(client, tells_what_the_answer_says)
     cr_assert_eq(timing.compute_ns, 3u);
     cr_assert_eq(timing.output_ns, 4u);
     cr_assert_gt(timing.total_ns, 0u);
+    cr_assert_eq(inferd_result_core_ns(result), 5u);
+    cr_assert_eq(inferd_result_threads(result), 6u);
     inferd_result_free(result);
     inferd_close(client);
     fake_daemon_stop(daemon);

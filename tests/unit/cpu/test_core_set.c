@@ -53,7 +53,7 @@ static void begin_run(struct run *run, struct inf_cpu_core_set *set)
 {
     run->set = set;
     run->crew = (struct inf_cpu_crew){.help = stay_in_crew, .context = run, .most = CORES - 1};
-    inf_cpu_core_set_begin_run(set);
+    inf_cpu_core_set_begin_run(set, CORES);
 }
 
 static void end_run(struct run *run)
@@ -61,7 +61,7 @@ static void end_run(struct run *run)
     atomic_store(&run->stop, true);
     inf_cpu_core_set_release(run->set, &run->crew);
     inf_cpu_core_set_wait(&run->crew);
-    inf_cpu_core_set_end_run(run->set);
+    inf_cpu_core_set_end_run(run->set, CORES);
     cr_assert_eq(run->clashes, 0u);
     cr_assert_eq(run->crew.working, 0u);
 }
@@ -90,6 +90,33 @@ Test(core_set, a_run_that_is_alone_gets_every_core)
     expect_helpers(&run, 3);
     end_run(&run);
     cr_assert_eq(set.helping, 0u);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, counts_the_time_of_helpers)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    struct inf_cpu_core_set set;
+    struct run run = {0};
+    open_set(&set);
+    begin_run(&run, &set);
+    cr_assert_eq(inf_cpu_core_set_take_helper_ns(&set, &run.crew), 0u);
+    uint64_t start_ns = inf_clock_ns();
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 3u);
+    uint64_t acquired_ns = inf_clock_ns();
+    nanosleep(&pause, NULL);
+    uint64_t least_ns = inf_clock_ns() - acquired_ns;
+    uint64_t took_ns = inf_cpu_core_set_take_helper_ns(&set, &run.crew);
+    cr_assert_geq(took_ns, 3 * least_ns);
+    cr_assert_leq(took_ns, 3 * (inf_clock_ns() - start_ns));
+    // Three helpers go on for 2 ms. Then they leave, and the time after that is not counted.
+    nanosleep(&pause, NULL);
+    end_run(&run);
+    uint64_t both_ns = took_ns + inf_cpu_core_set_take_helper_ns(&set, &run.crew);
+    cr_assert_geq(both_ns, took_ns + 3 * 2000000u);
+    cr_assert_leq(both_ns, 3 * (inf_clock_ns() - start_ns));
+    nanosleep(&pause, NULL);
+    cr_assert_eq(inf_cpu_core_set_take_helper_ns(&set, &run.crew), 0u);
     inf_cpu_core_set_fini(&set);
 }
 
@@ -123,6 +150,57 @@ Test(core_set, helpers_give_way_to_other_runs)
     end_run(&second);
     end_run(&third);
     end_run(&fourth);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, runs_of_one_thread_leave_all_other_cores)
+{
+    struct inf_cpu_core_set set;
+    struct run wide = {0};
+    open_set(&set);
+    inf_cpu_core_set_begin_run(&set, 1);
+    begin_run(&wide, &set);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &wide.crew, CORES), 2u);
+    expect_helpers(&wide, 2);
+    inf_cpu_core_set_begin_run(&set, 1);
+    expect_helpers(&wide, 1);
+    inf_cpu_core_set_end_run(&set, 1);
+    atomic_store(&set.kept_until_ns, 0);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &wide.crew, CORES), 2u);
+    end_run(&wide);
+    inf_cpu_core_set_end_run(&set, 1);
+    // More runs of one thread than cores leave nothing to divide.
+    for (int i = 0; i < 2 * CORES; i++)
+        inf_cpu_core_set_begin_run(&set, 1);
+    begin_run(&wide, &set);
+    cr_assert_not(inf_cpu_core_set_offers(&set, &wide.crew));
+    end_run(&wide);
+    for (int i = 0; i < 2 * CORES; i++)
+        inf_cpu_core_set_end_run(&set, 1);
+    inf_cpu_core_set_fini(&set);
+}
+
+Test(core_set, a_core_that_is_left_over_goes_to_the_run_that_asks_first)
+{
+    struct inf_cpu_core_set set;
+    struct run first = {0}, second = {0}, third = {0};
+    open_set(&set);
+    begin_run(&first, &set);
+    begin_run(&second, &set);
+    begin_run(&third, &set);
+    // Four cores and three runs: one core is left over.
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &first.crew, CORES), 1u);
+    cr_assert_not(inf_cpu_core_set_offers(&set, &second.crew));
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 0u);
+    expect_helpers(&first, 1);
+    // With two runs the share is two cores. The first run keeps its two.
+    end_run(&third);
+    atomic_store(&set.kept_until_ns, 0);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &first.crew, CORES), 1u);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &second.crew, CORES), 1u);
+    expect_helpers(&first, 1);
+    end_run(&first);
+    end_run(&second);
     inf_cpu_core_set_fini(&set);
 }
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "backends/base/clock.h"
 #include "backends/cpu/core/team.h"
 
 #define TILES_MAX 64
@@ -85,6 +86,52 @@ Test(team, runs_every_tile_once)
     for (int i = 0; i < 5; i++)
         inf_cpu_team_run_region(&team, share_much, &team);
     inf_cpu_team_run_region(&team, share_with_sleepers, &team);
+    inf_cpu_team_fini(&team);
+    inf_cpu_core_set_fini(&cores);
+}
+
+// A tile that ends when `wanted` threads are in it, or after 10 s.
+struct meeting {
+    struct inf_cpu_team *team;
+    atomic_uint present;
+    unsigned wanted;
+};
+
+static void meet_threads(const void *context, size_t tile, size_t worker)
+{
+    (void)tile;
+    (void)worker;
+    struct meeting *meeting = *(struct meeting *const *)context;
+    uint64_t until_ns = inf_clock_ns() + 10 * INF_NS_PER_S;
+    atomic_fetch_add(&meeting->present, 1);
+    while (atomic_load(&meeting->present) < meeting->wanted && inf_clock_ns() < until_ns)
+        continue;
+}
+
+static void lead_meeting(void *context)
+{
+    struct meeting *meeting = context;
+    const struct inf_cpu_tiles work = {meet_threads, &meeting, THREADS};
+    inf_cpu_team_run_tiles(meeting->team, &work, THREADS);
+}
+
+Test(team, counts_the_threads_and_the_time_of_helpers)
+{
+    struct inf_cpu_core_set cores;
+    struct inf_cpu_team team = make_team(&cores);
+    struct meeting meeting = {.team = &team, .wanted = THREADS};
+    uint64_t start_ns = inf_clock_ns();
+    inf_cpu_team_begin_count(&team);
+    inf_cpu_team_run_region(&team, lead_meeting, &meeting);
+    uint64_t helper_ns = inf_cpu_team_end_count(&team);
+    cr_assert_eq(team.used, (uint32_t)THREADS);
+    cr_assert_gt(helper_ns, 0u);
+    cr_assert_leq(helper_ns, (THREADS - 1) * (inf_clock_ns() - start_ns));
+    // A run without a parallel region, and time between runs, count nothing.
+    inf_cpu_team_begin_count(&team);
+    lead_meeting(&meeting);
+    cr_assert_eq(inf_cpu_team_end_count(&team), 0u);
+    cr_assert_eq(team.used, 1u);
     inf_cpu_team_fini(&team);
     inf_cpu_core_set_fini(&cores);
 }

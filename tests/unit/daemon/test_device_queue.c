@@ -69,7 +69,7 @@ static void settle_job(struct inf_job *job, uint64_t took_ms)
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
     job->result.done_ns = job->result.end_ns = job->result.start_ns + took_ms * MS;
-    job->result.device_ns = took_ms * MS;
+    job->result.device_ns = job->result.core_ns = took_ms * MS;
     job->result.fault.err.code = INF_OK;
     finish_job(job);
 }
@@ -381,5 +381,153 @@ Test(queue, marks_jobs_that_ran_beside_others)
     free(last);
     for (int i = 0; i < 4; i++)
         free(jobs[i]);
+    inf_device_queue_fini(&queue);
+}
+
+static struct inf_job *make_job_of(uint64_t user, uint64_t model)
+{
+    struct inf_job *job = make_job(model, 0);
+    job->queue_entry.user = user;
+    return job;
+}
+
+Test(queue, charges_every_core_that_a_run_had)
+{
+    open_queue(1, 32, 1000);
+    // Two jobs of each user. The first user's run takes 10 ms on two cores, the other's 15 ms on
+    // one core, so the other user has used less and is next.
+    struct inf_job *jobs[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = make_job_of(i % 2, 1);
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    cr_assert_eq(pop_job(), jobs[0]);
+    jobs[0]->result.device_ns = 10 * MS;
+    jobs[0]->result.core_ns = 20 * MS;
+    finish_job(jobs[0]);
+    cr_assert_eq(pop_job(), jobs[1]);
+    jobs[1]->result.device_ns = jobs[1]->result.core_ns = 15 * MS;
+    finish_job(jobs[1]);
+    cr_expect_eq(pop_job(), jobs[3]);
+    settle_job(jobs[3], 15);
+    cr_expect_eq(pop_job(), jobs[2]);
+    settle_job(jobs[2], 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue, runs_no_more_jobs_of_a_model_than_its_limit)
+{
+    open_queue(3, 32, 1000);
+    struct inf_job *limited[3];
+    for (int i = 0; i < 3; i++) {
+        limited[i] = make_job(1, 0);
+        limited[i]->slot_limits.runs_max = 2;
+        cr_assert_eq(push_job(limited[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    struct inf_job *other = make_job(2, 0);
+    cr_assert_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), limited[0]);
+    cr_expect_eq(pop_job(), limited[1]);
+    cr_expect_eq(pop_job(), other, "it overtakes the third run of the other model");
+    settle_job(limited[0], 1);
+    cr_expect_eq(pop_job(), limited[2]);
+    settle_job(limited[1], 1);
+    settle_job(limited[2], 1);
+    settle_job(other, 1);
+    cr_expect_eq(queue.slot_share.running, 0u);
+    inf_device_queue_fini(&queue);
+}
+
+static void take_one(void *context) INF_ATTR(no_thread_safety_analysis)
+{
+    inf_role_enter_worker();
+    *(struct inf_job **)context = pop_job();
+}
+
+// Waits until `wanted` workers sleep in the queue.
+static void wait_for_sleepers(uint32_t wanted) INF_ATTR(no_thread_safety_analysis)
+{
+    uint32_t sleepers = UINT32_MAX;
+    while (sleepers != wanted) {
+        inf_spin_wait_yield();
+        inf_mutex_lock(&queue.mutex);
+        sleepers = queue.waiting;
+        inf_mutex_unlock(&queue.mutex);
+    }
+}
+
+// Ends all reservations, as if they had not been used for a long time.
+static void end_reservations(void) INF_ATTR(no_thread_safety_analysis)
+{
+    inf_mutex_lock(&queue.mutex);
+    for (uint32_t i = 0; i < queue.slot_share.count; i++)
+        queue.slot_share.models[i].limits.reserved = 0;
+    inf_mutex_unlock(&queue.mutex);
+}
+
+Test(queue, keeps_reserved_slots_free_and_wakes_workers_when_they_may_go_on)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *prompt = make_job(1, 0), *others[4], *taken = NULL;
+    prompt->slot_limits.reserved = 1;
+    cr_assert_eq(push_job(prompt), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(pop_job(), 1);
+    for (int i = 0; i < 4; i++) {
+        others[i] = make_job(2, 0);
+        cr_assert_eq(push_job(others[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    // One of two slots is reserved, so a second worker waits although jobs are queued.
+    cr_expect_eq(pop_job(), others[0]);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    // The model with the reservation gets the slot at once.
+    prompt = make_job(1, 0);
+    prompt->slot_limits.reserved = 1;
+    cr_assert_eq(push_job(prompt), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, prompt);
+    settle_job(prompt, 1);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    // After the end of the reservation both workers have a job. The one that finds it wakes the
+    // other.
+    end_reservations();
+    settle_job(others[0], 1);
+    cr_expect_eq(pop_job(), others[1]);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, others[2]);
+    settle_job(others[1], 1);
+    settle_job(others[2], 1);
+    settle_job(pop_job(), 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue, gives_a_job_to_the_worker_that_ran_last)
+{
+    open_queue(3, 32, 1000);
+    struct inf_thread threads[2] = {{0}};
+    struct inf_job *jobs[3], *taken[2] = {NULL, NULL};
+    // Both workers sleep, the second one since a later time. It is the one that a push wakes.
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(inf_thread_start(&threads[i], "worker", take_one, &taken[i], NULL), INF_OK);
+        wait_for_sleepers(i + 1);
+    }
+    for (int i = 0; i < 3; i++)
+        jobs[i] = make_job(1, 0);
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[1]);
+    cr_expect_eq(taken[1], jobs[0]);
+    // A worker that has just finished a job takes the next one, and no other is woken for it.
+    settle_job(jobs[0], 1);
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    wait_for_sleepers(1);
+    cr_expect_eq(pop_job(), jobs[1]);
+    // While it runs, the next job wakes the other worker.
+    cr_assert_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[0]);
+    cr_expect_eq(taken[0], jobs[2]);
+    settle_job(jobs[1], 1);
+    settle_job(jobs[2], 1);
     inf_device_queue_fini(&queue);
 }

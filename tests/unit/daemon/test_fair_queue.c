@@ -28,7 +28,7 @@ static void add_entry(struct inf_fair_queue *fair_queue, struct inf_fair_queue_e
 static struct inf_fair_queue_entry *run_next(struct inf_fair_queue *fair_queue, uint64_t now_ns,
                                              uint64_t took_ns)
 {
-    struct inf_fair_queue_entry *entry = inf_fair_queue_next(fair_queue, now_ns);
+    struct inf_fair_queue_entry *entry = inf_fair_queue_next(fair_queue, NULL, now_ns);
     cr_assert_not_null(entry);
     inf_fair_queue_begin(fair_queue, entry);
     inf_fair_queue_end(fair_queue, entry, took_ns);
@@ -46,7 +46,7 @@ Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
     cr_expect_eq(run_next(fair_queue, 10, MS), &entries[0]);
     cr_expect_eq(run_next(fair_queue, 10, MS), &entries[1]);
     cr_expect_eq(run_next(fair_queue, 10, MS), &entries[3]);
-    cr_expect_null(inf_fair_queue_next(fair_queue, 10));
+    cr_expect_null(inf_fair_queue_next(fair_queue, NULL, 10));
     cr_expect_eq(inf_fair_queue_waiting_ns(fair_queue), 0);
     inf_fair_queue_destroy(&fair_queue);
 }
@@ -64,7 +64,7 @@ static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b,
         add_entry(fair_queue, &entries[i], i % 2 == 0 ? user_a : user_b,
                   i % 2 == 0 ? model_a : model_b, INF_PRIORITY_NORMAL, now++);
     for (int i = 0; i < 5000; i++) {
-        struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, now);
+        struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, NULL, now);
         int who = (int)((next - entries) % 2);
         uint64_t cost = who == 0 ? cost_a : cost_b;
         cr_assert_eq(run_next(fair_queue, now, cost), next);
@@ -161,8 +161,8 @@ Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
     // have passed, the new urgent entry goes first. Then `low` is as urgent and goes first, because
     // it is older.
     add_entry(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
-    cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
-    cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, NULL, 2 * aging), &late);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, NULL, 2 * aging + 1), &low);
     inf_fair_queue_destroy(&fair_queue);
 }
 
@@ -235,7 +235,7 @@ Test(fair_queue, stays_consistent_with_random_users_and_models)
             states[i] = OUT;
             waiting--;
         } else {
-            struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, now);
+            struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, NULL, now);
             cr_assert_not_null(next);
             cr_assert_eq(states[next - entries], WAITS);
             inf_fair_queue_begin(fair_queue, next);
@@ -243,7 +243,32 @@ Test(fair_queue, stays_consistent_with_random_users_and_models)
             waiting--;
         }
         cr_assert_eq(inf_fair_queue_waiting_ns(fair_queue), waiting * MS);
-        cr_assert_eq(inf_fair_queue_next(fair_queue, now) == NULL, waiting == 0);
+        cr_assert_eq(inf_fair_queue_next(fair_queue, NULL, now) == NULL, waiting == 0);
     }
+    inf_fair_queue_destroy(&fair_queue);
+}
+
+static bool is_another_model(const void *context, uint64_t model, uint64_t now_ns)
+{
+    return now_ns == 10 && model != *(const uint64_t *)context;
+}
+
+Test(fair_queue, leaves_out_models_that_the_filter_does_not_allow)
+{
+    static const uint64_t barred = 1;
+    const struct inf_fair_queue_filter filter = {is_another_model, &barred};
+    struct inf_fair_queue *fair_queue = make_entry(8);
+    struct inf_fair_queue_entry urgent, other, late;
+    add_entry(fair_queue, &urgent, 1, 1, INF_PRIORITY_HIGH, 0);
+    cr_expect_null(inf_fair_queue_next(fair_queue, &filter, 10), "nothing else waits");
+    add_entry(fair_queue, &other, 1, 2, INF_PRIORITY_LOW, 1);
+    add_entry(fair_queue, &late, 2, 1, INF_PRIORITY_NORMAL, 2);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, NULL, 10), &urgent);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, &filter, 10), &other);
+    cr_expect_null(inf_fair_queue_next(fair_queue, &filter, 11), "it is asked with this time");
+    inf_fair_queue_remove(fair_queue, &other);
+    cr_expect_null(inf_fair_queue_next(fair_queue, &filter, 10));
+    inf_fair_queue_remove(fair_queue, &urgent);
+    inf_fair_queue_remove(fair_queue, &late);
     inf_fair_queue_destroy(&fair_queue);
 }

@@ -35,6 +35,8 @@ Test(model_config, has_the_values_of_the_file_and_their_origins)
                            "warmup-shapes = x=1x3x224x224\n"
                            "warmup_shapes = x=4x3x224x224\r\n"
                            "remember_shapes = no\n"
+                           "runs_max = 3\n"
+                           "reserve_slots = 2\n"
                            "batch_rows_max = 4",
                            &err),
                  INF_OK, "%s", err.text);
@@ -44,6 +46,8 @@ Test(model_config, has_the_values_of_the_file_and_their_origins)
     cr_expect_str_eq(config.precision, "auto");
     cr_expect(config.warmup && !config.remember_shapes);
     cr_expect_eq(config.batch_rows_max, 4u);
+    cr_expect_eq(config.runs_max, 3u);
+    cr_expect_eq(config.reserve_slots, 2u);
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_device), INF_ORIGIN_MODEL);
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_precision), INF_ORIGIN_DEFAULT);
 }
@@ -60,6 +64,8 @@ Test(model_config, errors_name_the_line_and_what_was_wanted)
         {"warmup = perhaps\n", "wanted yes or no"},
         {"batch_rows_max = 33\n", "wanted a number from 0 to 32"},
         {"batch_rows_max = four\n", "wanted a number from 0 to 32"},
+        {"runs_max = 257\n", "wanted a number from 0 to 256"},
+        {"reserve_slots = -1\n", "wanted a number from 0 to 256"},
         {"power = green\n", "wanted any, low or high"},
         {"warmup_shapes = 1x2y\n", "wanted INPUT=1x3x224x224"},
         {"warmup_shapes = =1x2\n", "wanted INPUT=1x3x224x224"},

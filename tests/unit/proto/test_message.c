@@ -92,6 +92,8 @@ Test(message, infer_reply_goes_round)
     SAME(infer_reply.timing.input_ns);
     SAME(infer_reply.timing.compute_ns);
     SAME(infer_reply.timing.output_ns);
+    SAME(infer_reply.timing.core_ns);
+    SAME(infer_reply.timing.threads);
     SAME(infer_reply.batch_size);
     SAME_TEXT(infer_reply.device);
     SAME_TEXT(infer_reply.precision);
