@@ -245,6 +245,21 @@ static void log_ladder(const struct inf_served *served, const struct inf_log *lo
             served->ladder.rungs[0].run_ns / 1000);
 }
 
+bool inf_batch_trial_compile(struct inf_served *served)
+{
+    struct measured measured = {.served = served};
+    for (uint32_t i = 0; i < served->ladder.count; i++) {
+        struct rung rung;
+        if (!may_batch(inf_model_graph(served->model)) ||
+            !acquire_rung(&measured, &rung, served->ladder.rungs[i].rows)) {
+            served->ladder.count = 0;
+            return false;
+        }
+        release_rung(&measured, &rung);
+    }
+    return true;
+}
+
 void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
                          const struct inf_log *log)
 {

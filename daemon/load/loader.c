@@ -25,6 +25,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "daemon/load/background_race.h"
+#include "daemon/load/kept_plan.h"
 #include "daemon/load/load.h"
 #include "daemon/load/load_limit.h"
 #include "daemon/load/precompile.h"
@@ -170,14 +171,6 @@ static void report_progress(void *context, const char *version, const char *stag
 
 // --- jobs that save results ---
 
-static void keep_plan(void *context, const struct inf_graph *graph) INF_MAY_BLOCK
-{
-    const struct inf_load_job *job = context;
-    const struct inf_served *served = job->base;
-    struct inf_plan_cache *plans = served->loader->options.load.plans;
-    inf_plan_cache_keep(plans, served->plan_key, &served->plan_facts, graph);
-}
-
 // Saves the result of a race, the shapes with which clients ran a model, or the plan of a model.
 static void run_saving_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
@@ -186,7 +179,8 @@ static void run_saving_job(struct inf_loader *loader, struct inf_load_job *job) 
         inf_tune_add(options->place.tune, job->save_decision.decision->key,
                      &job->save_decision.decision->race);
     else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
-        (void)!inf_model_lend_graph(job->base->model, keep_plan, job, NULL);
+        inf_kept_plan_keep(options->plans, job->base->plan_key, &job->base->plan_facts,
+                           job->base->model);
     else
         inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
                                job->save_shapes.shapes);

@@ -69,6 +69,18 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
                 100.0 * (double)facts->ref_macs / (double)facts->planned_macs, text);
 }
 
+// Builds the batch ladder of the model: takes the one that an earlier load measured, or measures it.
+static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
+{
+    struct inf_served *served = warm_up->served;
+    warm_up->rows_max = batch_rows_max(warm_up);
+    if (warm_up->kept != NULL &&
+        inf_kept_plan_take_ladder(warm_up->kept, served, warm_up->rows_max) &&
+        inf_batch_trial_compile(served))
+        return;
+    inf_batch_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+}
+
 // Compiles the model for the first shape set of the warm plan, and runs it once unless the settings
 // forbid that.
 static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
@@ -95,8 +107,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
         warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     if (code == INF_OK && warm_up->served->config.warmup)
-        inf_batch_trial_run(served, batch_rows_max(warm_up), warm_up->cancelled,
-                            warm_up->options->log);
+        build_ladder(warm_up);
     return code;
 }
 

@@ -36,7 +36,11 @@ static void end_test(void)
 TestSuite(saved_plan, .init = start_test, .fini = end_test);
 
 static const struct inf_plan_id id = {.key = 0x1234, .build = "1.2.3 abc"};
-static const struct inf_plan_facts facts = {.format = "onnx", .content_hash = 77};
+static const struct inf_plan_facts facts = {
+    .format = "onnx", .content_hash = 77, .notes = {1, 2, 3}};
+
+// The graphs of a plan without classes.
+#define GRAPHS(graph) ((const struct inf_graph *const[]){graph})
 
 // A branch that returns its input, or the negative of it.
 static struct inf_graph *make_branch(bool negative)
@@ -103,24 +107,24 @@ static struct inf_graph *make_graph(void)
 static void write_plan(const char *name)
 {
     struct inf_error err = {0};
-    struct inf_graph *graph = make_graph();
-    cr_assert_eq(inf_plan_file_write(directory, name, &id, &facts, graph, &err), INF_OK, "%s",
-                 err.text);
-    inf_graph_destroy(&graph);
+    struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()};
+    cr_assert_eq(inf_plan_file_write(directory, name, &id, &plan, &err), INF_OK, "%s", err.text);
+    inf_saved_plan_fini(&plan);
 }
 
 // Reads a plan, and drops the graph.
 static enum inf_code try_plan(const char *name, const struct inf_plan_id *wanted,
                               struct inf_error *err)
 {
-    struct inf_graph *graph = NULL;
-    struct inf_plan_facts read = {0};
+    struct inf_saved_plan plan;
     *err = (struct inf_error){0};
-    enum inf_code code = inf_plan_file_read(&graph, &read, directory, name, wanted, err);
-    cr_expect_eq(graph != NULL, code == INF_OK);
+    enum inf_code code = inf_plan_file_read(&plan, directory, name, wanted, err);
+    cr_expect_eq(plan.graph != NULL, code == INF_OK);
     if (code == INF_OK)
-        cr_expect_eq(inf_graph_verify(graph, NULL), INF_OK);
-    inf_graph_destroy(&graph);
+        cr_expect_eq(inf_graph_verify(plan.graph, NULL), INF_OK);
+    for (uint32_t i = 0; i < plan.class_count; i++)
+        cr_expect_eq(inf_graph_verify(plan.classes[i].graph, NULL), INF_OK);
+    inf_saved_plan_fini(&plan);
     return code;
 }
 
@@ -148,13 +152,16 @@ static void store_file(const char *name, const uint8_t *bytes, size_t size)
 Test(saved_plan, that_was_written_is_read_again)
 {
     struct inf_graph *graph = make_graph(), *copy = NULL;
-    struct inf_plan_facts read;
+    struct inf_saved_plan plan;
     struct inf_error err = {0};
     write_plan("p");
-    cr_assert_eq(inf_plan_file_read(&copy, &read, directory, "p", &id, &err), INF_OK, "%s",
-                 err.text);
-    cr_expect_str_eq(read.format, "onnx");
-    cr_expect_eq(read.content_hash, 77);
+    cr_assert_eq(inf_plan_file_read(&plan, directory, "p", &id, &err), INF_OK, "%s", err.text);
+    cr_expect_str_eq(plan.facts.format, "onnx");
+    cr_expect_eq(plan.facts.content_hash, 77);
+    cr_expect_eq(memcmp(plan.facts.notes, facts.notes, sizeof facts.notes), 0);
+    cr_expect_eq(plan.class_count, 0);
+    cr_expect_eq(plan.form_count, 0);
+    copy = plan.graph;
     char *wanted = print_to_text(graph), *has = print_to_text(copy);
     cr_expect_str_eq(has, wanted);
     free(wanted);
@@ -179,7 +186,7 @@ Test(saved_plan, that_was_written_is_read_again)
     cr_assert_eq(fstatat(directory, "p", &status, 0), 0);
     cr_expect_eq(status.st_mode & 0777, 0600);
     inf_graph_destroy(&graph);
-    inf_graph_destroy(&copy);
+    inf_saved_plan_fini(&plan);
 }
 
 Test(saved_plan, of_another_model_or_build_is_refused)
@@ -275,10 +282,10 @@ static void overwrite_part(uint8_t *bytes, size_t size, uint64_t *state)
 }
 
 // The places of the header (plan_file.c): sum of the description, size of it, sum of the header.
-#define AT_DESCRIPTION_BYTES 120
-#define AT_DESCRIPTION_SUM   128
-#define AT_HEADER_SUM        144
-#define HEADER_BYTES         152
+#define AT_DESCRIPTION_BYTES 128
+#define AT_DESCRIPTION_SUM   136
+#define AT_HEADER_SUM        152
+#define HEADER_BYTES         160
 
 // Changes a plan at random and makes its checksums right again, so that the reader is reached by
 // what a forger could write. The reader must refuse it, or return a graph that is sound.
@@ -318,7 +325,7 @@ Test(saved_plan, graph_bytes_of_any_length_are_refused_or_sound)
     struct inf_saved_blobs blobs;
     struct inf_saved_bytes bytes = {0};
     struct inf_error err = {0};
-    cr_assert_eq(inf_saved_blobs_list(&blobs, graph, &err), INF_OK);
+    cr_assert_eq(inf_saved_blobs_list(&blobs, GRAPHS(graph), 1, &err), INF_OK);
     inf_saved_graph_encode(&bytes, graph, &blobs);
     cr_assert_not(bytes.failed);
     for (size_t size = 0; size <= bytes.size; size++) {
@@ -349,7 +356,7 @@ Test(saved_plan, booleans_are_true_or_false)
         if (graph->nodes[i].op == INF_OP_REDUCE)
             mean = &graph->nodes[i];
     cr_assert_not_null(mean);
-    cr_assert_eq(inf_saved_blobs_list(&blobs, graph, &err), INF_OK);
+    cr_assert_eq(inf_saved_blobs_list(&blobs, GRAPHS(graph), 1, &err), INF_OK);
     inf_saved_graph_encode(&plain, graph, &blobs);
     mean->attrs.reduce.keep_dims = true;
     inf_saved_graph_encode(&changed, graph, &blobs);
@@ -367,7 +374,8 @@ Test(saved_plan, booleans_are_true_or_false)
     for (uint32_t i = 0; i < graph->value_count; i++)
         if (graph->values[i].dtype == INF_DTYPE_BOOL && graph->values[i].data != NULL)
             *(uint8_t *)graph->values[i].data->data = 2;
-    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &facts, graph, &err), INF_OK);
+    struct inf_saved_plan plan = {.facts = facts, .graph = graph};
+    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &plan, &err), INF_OK);
     cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
     cr_expect_not_null(strstr(err.text, "boolean constant"), "%s", err.text);
     free(plain.data);
@@ -387,13 +395,14 @@ Test(saved_plan, constants_of_strings_are_not_saved)
         if (graph->values[i].data != NULL && graph->values[i].dtype == INF_DTYPE_F32)
             constant = &graph->values[i];
     cr_assert_not_null(constant);
-    cr_assert_eq(inf_saved_blobs_list(&blobs, graph, &err), INF_OK);
+    cr_assert_eq(inf_saved_blobs_list(&blobs, GRAPHS(graph), 1, &err), INF_OK);
     // A forger writes handles as a constant.
     constant->dtype = INF_DTYPE_BYTES;
     inf_saved_graph_encode(&bytes, graph, &blobs);
     cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, &err), INF_INVALID);
     cr_expect_not_null(strstr(err.text, "strings"), "%s", err.text);
-    cr_expect_eq(inf_plan_file_write(directory, "s", &id, &facts, graph, &err), INF_UNSUPPORTED);
+    struct inf_saved_plan plan = {.facts = facts, .graph = graph};
+    cr_expect_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_UNSUPPORTED);
     cr_expect_eq(try_plan("s", &id, &err), INF_NOT_FOUND);
     constant->dtype = INF_DTYPE_F32;
     free(bytes.data);
@@ -412,10 +421,9 @@ static struct inf_plan_cache *make_cache(uint64_t bytes_max)
 
 static bool has_plan(struct inf_plan_cache *cache, uint64_t key)
 {
-    struct inf_graph *graph = NULL;
-    struct inf_plan_facts read;
-    bool found = inf_plan_cache_find(cache, key, &graph, &read);
-    inf_graph_destroy(&graph);
+    struct inf_saved_plan plan = {.graph = NULL};
+    bool found = inf_plan_cache_find(cache, key, &plan);
+    inf_saved_plan_fini(&plan);
     return found;
 }
 
@@ -432,7 +440,7 @@ static void make_older(uint64_t key, int seconds)
 
 Test(saved_plan, cache_deletes_what_was_not_used_for_the_longest_time)
 {
-    struct inf_graph *graph = make_graph();
+    struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()};
     // Room for three plans: a plan is larger than its constants, which the cache counts ahead.
     write_plan("p");
     struct stat status;
@@ -440,12 +448,12 @@ Test(saved_plan, cache_deletes_what_was_not_used_for_the_longest_time)
     struct inf_plan_cache *cache = make_cache((uint64_t)status.st_size * 3);
     cr_expect(inf_plan_cache_is_open(cache));
     for (uint64_t key = 1; key <= 3; key++) {
-        inf_plan_cache_keep(cache, key, &facts, graph);
+        inf_plan_cache_keep(cache, key, &plan);
         cr_expect(has_plan(cache, key));
         make_older(key, 100 - (int)key);
     }
     cr_expect(has_plan(cache, 1), "and it is the newest from now on");
-    inf_plan_cache_keep(cache, 4, &facts, graph);
+    inf_plan_cache_keep(cache, 4, &plan);
     cr_expect(has_plan(cache, 1));
     cr_expect_not(has_plan(cache, 2));
     cr_expect(has_plan(cache, 3));
@@ -453,7 +461,7 @@ Test(saved_plan, cache_deletes_what_was_not_used_for_the_longest_time)
     inf_plan_cache_destroy(&cache);
     // What does not fit deletes nothing.
     cache = make_cache(100);
-    inf_plan_cache_keep(cache, 5, &facts, graph);
+    inf_plan_cache_keep(cache, 5, &plan);
     cr_expect_not(has_plan(cache, 5));
     cr_expect(has_plan(cache, 4));
     inf_plan_cache_destroy(&cache);
@@ -462,7 +470,7 @@ Test(saved_plan, cache_deletes_what_was_not_used_for_the_longest_time)
     cr_expect_not(has_plan(cache, 4));
     inf_plan_cache_destroy(&cache);
     cr_expect_null(cache);
-    inf_graph_destroy(&graph);
+    inf_saved_plan_fini(&plan);
 }
 
 // --- checksums ---
