@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/base/pages.h"
 #include "proto/core/attributes.h"
 
 // The number of readable bytes after the end of every blob. XNNPACK reads up to 16 bytes beyond the
@@ -26,10 +27,12 @@
 struct inf_form_record {
     char device[32];         // name of the device that made the form
     uint8_t description[80]; // a struct of the device; unused bytes are 0
-    // The blocks of the form, aligned to 64. Borrowed from the form when a form is described; owned
-    // by the caller when a record was read. NULL, size 0: there is no such block.
+    // The blocks of the form, aligned to 64. NULL, size 0: there is no such block.
     void *parts[INF_FORM_PARTS];
     size_t part_bytes[INF_FORM_PARTS];
+    // The memory that the parts are in, one reference, if the record was read. NULL if a form was
+    // described: the parts are borrowed from it.
+    struct inf_shared_pages *pages;
 };
 
 // The bytes of a blob in another form, such as weights packed for a device. This is the first

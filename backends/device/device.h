@@ -303,7 +303,7 @@ struct inf_blob_form *inf_program_packed_form(const struct inf_program *program,
 
 // Makes a form of `blob` from a record that the form of a device of the same kind wrote. Programs
 // that are compiled while the caller holds the form use it instead of packing the constant again.
-// On success the device owns the parts of the record, which are set to NULL; the caller drops
+// On success the form takes the reference record->pages, which is set to NULL; the caller drops
 // *out_form with inf_blob_form_unref() before the last reference to the blob. Nothing in the record
 // is trusted except the numbers in its parts.
 //

@@ -40,8 +40,6 @@ struct inf_plan_class {
 // A form of a constant, such as packed weights.
 struct inf_plan_form {
     struct inf_blob *blob; // borrowed when a plan is written, one reference when it was read
-    // The parts are borrowed when a plan is written. When it was read, they are owned, and were
-    // allocated by inf_pages_alloc().
     struct inf_form_record record;
     bool
         replaces; // writing: the bytes of the constant are left out, because the form restores them

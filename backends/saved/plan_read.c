@@ -164,11 +164,33 @@ static enum inf_code take_form(struct plan_reader *reader)
         size_t size = (size_t)saved.part_bytes[k];
         if (!has_data(reader, saved.part_bytes[k]))
             return fail_plan(reader, "packed weights are outside of it");
-        if (size > 0 && (form->record.parts[k] = inf_pages_alloc(INF_PLAN_ALIGNMENT, size)) == NULL)
-            return fail_memory(reader);
         form->record.part_bytes[k] = size;
-        add_block(reader, form->record.parts[k], size, saved.part_sums[k]);
+        add_block(reader, NULL, size, saved.part_sums[k]);
     }
+    return INF_OK;
+}
+
+// Gives the parts of all forms their places in one block of memory. Their order and alignment are
+// those of the file, from `begin` on. `block` is the first block of a part.
+static enum inf_code place_forms(struct plan_reader *reader, uint64_t begin,
+                                 struct inf_plan_block *block)
+{
+    struct inf_saved_plan *plan = reader->plan;
+    if (plan->form_count == 0)
+        return INF_OK;
+    struct inf_shared_pages *pages = inf_shared_pages_create((size_t)(reader->size_bytes - begin));
+    if (pages == NULL)
+        return fail_memory(reader);
+    for (uint32_t i = 0; i < plan->form_count; i++) {
+        struct inf_form_record *record = &plan->forms[i].record;
+        record->pages = inf_shared_pages_ref(pages);
+        for (size_t k = 0; k < INF_FORM_PARTS; k++, block++) {
+            if (record->part_bytes[k] > 0)
+                record->parts[k] = (uint8_t *)pages->memory + (block->offset - begin);
+            block->memory = record->parts[k];
+        }
+    }
+    inf_shared_pages_unref(&pages);
     return INF_OK;
 }
 
@@ -186,10 +208,13 @@ static enum inf_code read_data(struct plan_reader *reader)
         return fail_memory(reader);
     for (size_t i = 0; i < blobs; i++)
         INF_TRY(take_blob(reader));
+    uint64_t begin = reader->offset;
+    struct inf_plan_block *first_part = &reader->blocks[reader->block_count];
     for (size_t i = 0; i < forms; i++)
         INF_TRY(take_form(reader));
     if (reader->offset != reader->size_bytes)
         return fail_plan(reader, "bytes follow its data");
+    INF_TRY(place_forms(reader, begin, first_part));
     return inf_plan_data_read(reader->fd, reader->name, reader->blocks, reader->block_count,
                               reader->err);
 }
@@ -291,8 +316,7 @@ void inf_saved_plan_fini(struct inf_saved_plan *plan)
         inf_graph_destroy(&plan->classes[i].graph);
     inf_graph_destroy(&plan->graph);
     for (uint32_t i = 0; i < plan->form_count; i++) {
-        for (size_t k = 0; k < INF_FORM_PARTS; k++)
-            free(plan->forms[i].record.parts[k]);
+        inf_shared_pages_unref(&plan->forms[i].record.pages);
         inf_blob_unref(&plan->forms[i].blob);
     }
     free(plan->classes);

@@ -288,8 +288,11 @@ static struct inf_cpu_pack *find_pack(struct inf_cpu_packs *packs,
 static void free_pack(struct inf_cpu_pack *pack)
 {
     inf_device_unref(&pack->device);
-    free((void *)(uintptr_t)pack->panels);
-    free((void *)(uintptr_t)pack->lower);
+    if (pack->pages == NULL) {
+        free((void *)(uintptr_t)pack->panels);
+        free((void *)(uintptr_t)pack->lower);
+    }
+    inf_shared_pages_unref(&pack->pages);
     free(pack);
 }
 
@@ -485,7 +488,8 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
     pack->panels = record->parts[0];
     pack->lower = record->parts[1];
     pack->form.size_bytes = size + record->part_bytes[1];
-    record->parts[0] = record->parts[1] = NULL;
+    pack->pages = record->pages;
+    record->pages = NULL;
     init_pack(pack, packs, device);
     *out_form = &insert_pack(packs, device, pack)->form;
     return INF_OK;

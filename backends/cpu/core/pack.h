@@ -64,7 +64,8 @@ struct inf_cpu_pack {
     const uint16_t *lower;
     // The form that matrix.winograd points to, if the pack was read from a file.
     struct inf_winograd_form own_winograd;
-    struct inf_device *device; // a counted reference
+    struct inf_shared_pages *pages; // what `panels` and `lower` are in; NULL: they are owned
+    struct inf_device *device;      // a counted reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // next pack in the same bucket of the device's hash table
 };

@@ -313,20 +313,14 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
 static struct inf_form_record copy_record(const struct inf_form_record *record)
 {
     struct inf_form_record copy = *record;
-    for (size_t i = 0; i < INF_FORM_PARTS; i++) {
-        copy.parts[i] = NULL;
-        if (record->part_bytes[i] == 0)
-            continue;
-        copy.parts[i] = inf_pages_alloc(64, record->part_bytes[i]);
-        memcpy(copy.parts[i], record->parts[i], record->part_bytes[i]);
-    }
+    copy.pages = inf_shared_pages_create(record->part_bytes[0] + record->part_bytes[1]);
+    cr_assert_not_null(copy.pages);
+    for (size_t i = 0, at = 0; i < INF_FORM_PARTS; at += record->part_bytes[i++])
+        if (record->part_bytes[i] > 0) {
+            copy.parts[i] = (char *)copy.pages->memory + at;
+            memcpy(copy.parts[i], record->parts[i], record->part_bytes[i]);
+        }
     return copy;
-}
-
-static void free_record(struct inf_form_record *record)
-{
-    for (size_t i = 0; i < INF_FORM_PARTS; i++)
-        free(record->parts[i]);
 }
 
 static enum inf_code adopt_record(struct inf_blob *blob, struct inf_form_record *record,
@@ -353,9 +347,8 @@ static void check_kept(struct inf_cpu_matrix matrix)
     struct inf_blob *gone = inf_blob_create_evicted(blob->size_bytes);
     struct inf_blob_form *form, *again;
     cr_assert_eq(adopt_record(gone, &copy, &form), INF_OK);
-    cr_expect_null(copy.parts[0]);
-    cr_expect_null(copy.parts[1]);
-    // A second adoption gives the same form, and frees its own parts.
+    cr_expect_null(copy.pages);
+    // A second adoption gives the same form.
     cr_assert_eq(adopt_record(gone, &second, &again), INF_OK);
     cr_expect_eq(again, form);
     matrix.blob = gone;
@@ -439,8 +432,8 @@ Test(pack, that_does_not_fit_its_constant_is_not_adopted)
         struct inf_form_record changed = copy_record(&record);
         memcpy(changed.description + 8 * changes[i].at, &changes[i].value, 8);
         cr_expect_eq(adopt_record(blob, &changed, &form), INF_INVALID, "%zu", i);
-        cr_expect_not_null(changed.parts[0]);
-        free_record(&changed);
+        cr_expect_not_null(changed.pages);
+        inf_shared_pages_unref(&changed.pages);
     }
     for (int more = -64; more <= 64; more += 128) {
         struct inf_form_record changed = copy_record(&record);
@@ -449,17 +442,17 @@ Test(pack, that_does_not_fit_its_constant_is_not_adopted)
         changed.part_bytes[0] -= (size_t)more;
         changed.part_bytes[1] = changed.part_bytes[0];
         cr_expect_eq(adopt_record(blob, &changed, &form), INF_INVALID, "lower halves of fp32");
-        free_record(&changed);
+        inf_shared_pages_unref(&changed.pages);
     }
     struct inf_form_record changed = copy_record(&record);
     memcpy(changed.description + 8 * AT_ISA, "another", 8);
     cr_expect_eq(adopt_record(blob, &changed, &form), INF_UNSUPPORTED);
-    free_record(&changed);
+    inf_shared_pages_unref(&changed.pages);
     // Another constant.
     struct inf_blob *other = blob_of(6 * 41);
     changed = copy_record(&record);
     cr_expect_eq(adopt_record(other, &changed, &form), INF_INVALID);
-    free_record(&changed);
+    inf_shared_pages_unref(&changed.pages);
     inf_blob_unref(&other);
     put_pack(pack);
     inf_blob_unref(&blob);
