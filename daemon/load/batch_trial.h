@@ -7,7 +7,8 @@
 #include "daemon/load/served.h"
 
 // Fills served->ladder, the list of row counts that are worth batching (rungs). Only a model whose
-// inputs and outputs all have exactly the first dimension open is measured. The function runs the
+// inputs and outputs all have exactly the first dimension open is measured, and no large model that
+// arithmetic bounds. The function runs the
 // model with 1, 2, 4 ... rows (at most `rows_max`) of different values. A row count becomes a rung
 // if every row has the same result as in a run alone, and a row costs at least a tenth less time
 // than on the previous rung. The ladder ends at the first row count that fails. If the first
