@@ -64,8 +64,9 @@ struct inf_blob *inf_blob_create(size_t size_bytes) INF_NODISCARD;
 // Returns NULL if there is no memory.
 struct inf_blob *inf_blob_create_unset(size_t size_bytes) INF_NODISCARD;
 
-// Returns a blob of `size_bytes` bytes that are evicted, with one reference. The caller gives it the
-// form from which they are restored with inf_blob_set_form(). Returns NULL if there is no memory.
+// Returns a blob of `size_bytes` bytes that are evicted, with one reference. The caller gives it
+// the form from which they are restored with inf_blob_set_form(). Returns NULL if there is no
+// memory.
 struct inf_blob *inf_blob_create_evicted(size_t size_bytes) INF_NODISCARD;
 
 // Takes a reference to `form`, which can restore the blob. Does nothing if the blob has its bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of a plan's file: blocks of bytes with a checksum each. The checksum of a block is made of
-// those of pieces of it, so that several threads can read and check one large block.
+// The data of a plan's file: blocks of bytes with a checksum each. The checksum of a block is made
+// of those of pieces of it, so that several threads can read and check one large block.
 #ifndef INF_BACKENDS_SAVED_PLAN_DATA_H
 #define INF_BACKENDS_SAVED_PLAN_DATA_H
 

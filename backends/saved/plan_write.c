@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the file of a plan (plan_layout.h). The file is not synced to the disk: what a crash leaves
-// does not agree with the checksums.
+// Writes the file of a plan (plan_layout.h). The file is not synced to the disk: what a crash
+// leaves does not agree with the checksums.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

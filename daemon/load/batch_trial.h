@@ -18,8 +18,8 @@
 void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
                          const struct inf_log *log) INF_MAY_BLOCK;
 
-// Compiles the model for the rungs of served->ladder, which an earlier load measured. Returns false,
-// and empties the ladder, if a rung cannot be compiled.
+// Compiles the model for the rungs of served->ladder, which an earlier load measured. Returns
+// false, and empties the ladder, if a rung cannot be compiled.
 bool inf_batch_trial_compile(struct inf_served *served) INF_NODISCARD INF_MAY_BLOCK;
 
 // After this many milliseconds no further row count is tried.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the contents of a plan's file into a model that is about to be compiled, and back. A plan is
-// used whole or not at all: if a device does not adopt the packed weights that replace a constant,
-// the model is read from its files.
+// Turns the contents of a plan's file into a model that is about to be compiled, and back. A plan
+// is used whole or not at all: if a device does not adopt the packed weights that replace a
+// constant, the model is read from its files.
 #include "daemon/load/kept_plan.h"
 
 #include <stdio.h>

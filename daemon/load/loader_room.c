@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load that needs memory asks the loop whether the budget has room for the model, and waits on the
-// loader thread until there is an answer. Meanwhile it gives up what holds memory, which may be the
-// room that it waits for.
+// A load that needs memory asks the loop whether the budget has room for the model, and waits on
+// the loader thread until there is an answer. Meanwhile it gives up what holds memory, which may be
+// the room that it waits for.
 #include <stdlib.h>
 
 #include "backends/base/clock.h"

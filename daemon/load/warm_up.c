@@ -42,8 +42,8 @@ static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
     return code;
 }
 
-// Returns true if what was compiled must run once before it serves. An executable of a kept plan has
-// answered in the load that kept it, with the same kernels and weights.
+// Returns true if what was compiled must run once before it serves. An executable of a kept plan
+// has answered in the load that kept it, with the same kernels and weights.
 static bool needs_run(const struct inf_warm_up *warm_up)
 {
     return warm_up->served->config.warmup &&
@@ -77,7 +77,8 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
                 100.0 * (double)facts->ref_macs / (double)facts->planned_macs, text);
 }
 
-// Builds the batch ladder of the model: takes the one that an earlier load measured, or measures it.
+// Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
+// it.
 static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
 {
     struct inf_served *served = warm_up->served;

@@ -105,8 +105,8 @@ struct inf_cpu_kernel {
     // True: the kernel is used only if it wins a timing comparison. Its create() may return
     // INF_UNSUPPORTED; then the kernel that inf_cpu_kernel_find() returns computes the node.
     bool needs_race;
-    // Bit i: create() reads constant operand i only by inf_cpu_step_pack(), so that its bytes may be
-    // evicted meanwhile. The bytes of all other operands are present.
+    // Bit i: create() reads constant operand i only by inf_cpu_step_pack(), so that its bytes may
+    // be evicted meanwhile. The bytes of all other operands are present.
     uint32_t packs;
 };
 

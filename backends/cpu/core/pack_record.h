@@ -15,8 +15,8 @@ enum inf_code inf_cpu_pack_record_check_isa(const struct inf_form_record *record
                                             const struct inf_isa *isa,
                                             struct inf_error *err) INF_NODISCARD;
 
-// Sets the matrix of a pack, whose blob is set, to the one that a record describes. Returns false if
-// the blob has no such matrix. The sizes of the parts are not compared.
+// Sets the matrix of a pack, whose blob is set, to the one that a record describes. Returns false
+// if the blob has no such matrix. The sizes of the parts are not compared.
 bool inf_cpu_pack_record_read(struct inf_cpu_pack *pack,
                               const struct inf_form_record *record) INF_NODISCARD;
 

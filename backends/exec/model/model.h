@@ -117,8 +117,8 @@ void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancell
 // the model. The budget outlives the model.
 void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget);
 
-// Returns true if an executable was compiled that no offered graph was for. Only before other threads
-// use the model.
+// Returns true if an executable was compiled that no offered graph was for. Only before other
+// threads use the model.
 bool inf_model_outgrew_offers(const struct inf_model *model);
 
 // Makes these nodes (hashes from inf_node_hash()) stay fp32 if the model is compiled for

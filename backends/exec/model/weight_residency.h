@@ -35,8 +35,8 @@ void inf_weight_residency_fini(struct inf_weight_residency *residency);
 enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Keeps constants as they are until inf_weight_residency_release(): those that have their bytes keep
-// them, and evicted ones are not restored.
+// Keeps constants as they are until inf_weight_residency_release(): those that have their bytes
+// keep them, and evicted ones are not restored.
 void inf_weight_residency_hold(struct inf_weight_residency *residency) INF_MAY_BLOCK;
 
 // Adds the constants of a graph and its subgraphs that are evicted already, because they were read

@@ -123,8 +123,8 @@ static void *make_part(size_t size, uint8_t first)
 
 #define PART_BYTES 700000 // two pieces of data and a part of a third
 
-// Writes a plan with a class that shares the constants of the graph, a form that replaces the filter,
-// a second form of it, and a form of a constant that no graph has, which is left out.
+// Writes a plan with a class that shares the constants of the graph, a form that replaces the
+// filter, a second form of it, and a form of a constant that no graph has, which is left out.
 static void write_whole_plan(const char *name)
 {
     struct inf_error err = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that is made from the plan of an earlier load packs nothing, gives the same answers bit by
-// bit, and is compiled for other shapes and devices like the original.
+// A model that is made from the plan of an earlier load packs nothing, gives the same answers bit
+// by bit, and is compiled for other shapes and devices like the original.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
