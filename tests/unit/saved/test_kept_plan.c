@@ -287,3 +287,53 @@ Test(kept_plan, for_another_device_is_not_used)
     inf_kept_plan_fini(&kept);
     free_answers(answers);
 }
+
+// --- the batch ladder ---
+
+// Changes the note at `index` (numbers of 64 bits), and expects that the ladder is not taken.
+static void expect_no_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
+                             size_t index, uint64_t value)
+{
+    struct inf_kept_plan changed = *kept;
+    memcpy(changed.saved.facts.notes + 8 * index, &value, sizeof value);
+    cr_expect_not(inf_kept_plan_take_ladder(&changed, served, 8), "note %zu", index);
+}
+
+Test(kept_plan, has_the_batch_ladder_that_was_measured)
+{
+    struct inf_graph *graph = make_graph();
+    struct inf_served served = {
+        .model = make_model(&graph, false),
+        .device = cpu,
+        .ladder = {.count = 3, .rungs = {{1, 100}, {2, 150}, {4, 200}}, .bytes = 4096}};
+    struct inf_kept_plan kept = {.forms = NULL};
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8), "nothing was noted");
+    inf_kept_plan_note_ladder(&kept.saved.facts, &served, 8);
+    const struct inf_batch_ladder measured = served.ladder;
+    served.ladder = (struct inf_batch_ladder){.count = 0};
+    cr_assert(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_expect_eq(served.ladder.count, 3);
+    cr_expect_eq(served.ladder.bytes, 4096);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_expect_eq(served.ladder.rungs[i].rows, measured.rungs[i].rows);
+        cr_expect_eq(served.ladder.rungs[i].run_ns, measured.rungs[i].run_ns);
+    }
+    // It is of this device, these options and this limit only.
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 16));
+    served.device = ref;
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    served.device = cpu;
+    inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 1});
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 0});
+    cr_expect(inf_kept_plan_take_ladder(&kept, &served, 8));
+    // What no trial makes: the notes are a name of 32 bytes, four numbers of 32 bits, the rows and
+    // times of six rungs, and the bytes.
+    expect_no_ladder(&kept, &served, 6, 2);              // from 2 rows on
+    expect_no_ladder(&kept, &served, 7, 0);              // in no time
+    expect_no_ladder(&kept, &served, 10, 8);             // 1, 2 and 8 rows
+    expect_no_ladder(&kept, &served, 5, 8 | 1ull << 32); // one rung
+    expect_no_ladder(&kept, &served, 5, 8 | 7ull << 32); // more rungs than there are
+    expect_no_ladder(&kept, &served, 18, INF_BATCH_BYTES_MAX + 1);
+    inf_model_unref(&served.model);
+}
