@@ -39,8 +39,8 @@ static void end_test(void)
     char command[64];
     for (uint32_t i = 0; i < devices.count; i++) {
         struct inf_device_memory memory = inf_device_memory(devices.devices[i]);
-        cr_expect_eq(memory.weight_bytes + memory.buffer_bytes + memory.held.bytes, 0u);
-        cr_expect_eq(memory.allocations, 0u);
+        cr_assert_eq(memory.weight_bytes + memory.buffer_bytes + memory.held.bytes, 0u);
+        cr_assert_eq(memory.allocations, 0u);
     }
     inf_plan_cache_destroy(&plans);
     inf_device_list_close(&devices);

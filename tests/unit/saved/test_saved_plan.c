@@ -403,8 +403,27 @@ static void overwrite_part(uint8_t *bytes, size_t size, uint64_t *state)
 // The places of the header (plan_file.c): sum of the description, size of it, sum of the header.
 #define AT_DESCRIPTION_BYTES 128
 #define AT_DESCRIPTION_SUM   136
+#define AT_FILE_BYTES        144
 #define AT_HEADER_SUM        152
 #define HEADER_BYTES         160
+
+Test(saved_plan, with_bytes_behind_its_data_is_refused)
+{
+    struct inf_error err;
+    uint8_t *bytes;
+    write_whole_plan("p");
+    size_t size = load_file("p", &bytes);
+    const uint64_t longer = size + 64;
+    bytes = realloc(bytes, longer);
+    memset(bytes + size, 0, 64);
+    memcpy(bytes + AT_FILE_BYTES, &longer, sizeof longer);
+    uint64_t sum = inf_checksum(bytes, AT_HEADER_SUM);
+    memcpy(bytes + AT_HEADER_SUM, &sum, sizeof sum);
+    store_file("p", bytes, longer);
+    cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "bytes follow its data"), "%s", err.text);
+    free(bytes);
+}
 
 // Changes a plan at random and makes its checksums right again, so that the reader is reached by
 // what a forger could write. The reader must refuse it, or return a graph that is sound.
