@@ -4,6 +4,7 @@
 // blobs lose their bytes.
 #include "backends/base/blob.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,19 @@ static void *alloc_bytes(size_t size_bytes)
     return data;
 }
 
-struct inf_blob *inf_blob_create_unset(size_t size_bytes)
+struct inf_blob *inf_blob_create_evicted(size_t size_bytes)
 {
     struct inf_blob *blob = calloc(1, sizeof *blob);
+    if (blob == NULL)
+        return NULL;
+    blob->size_bytes = size_bytes;
+    atomic_init(&blob->references, 1);
+    return blob;
+}
+
+struct inf_blob *inf_blob_create_unset(size_t size_bytes)
+{
+    struct inf_blob *blob = inf_blob_create_evicted(size_bytes);
     if (blob == NULL)
         return NULL;
     blob->data = alloc_bytes(size_bytes);
@@ -43,9 +54,14 @@ struct inf_blob *inf_blob_create_unset(size_t size_bytes)
         free(blob);
         return NULL;
     }
-    blob->size_bytes = size_bytes;
-    atomic_init(&blob->references, 1);
     return blob;
+}
+
+void inf_blob_set_form(struct inf_blob *blob, struct inf_blob_form *form)
+{
+    assert(form->restore != NULL);
+    if (blob->data == NULL && blob->form == NULL)
+        blob->form = inf_blob_form_ref(form);
 }
 
 struct inf_blob *inf_blob_ref(struct inf_blob *blob)

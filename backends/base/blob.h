@@ -12,11 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/base/pages.h"
 #include "proto/core/attributes.h"
 
 // The number of readable bytes after the end of every blob. XNNPACK reads up to 16 bytes beyond the
 // end of its operands.
 #define INF_BLOB_SLACK_BYTES 64
+
+// The most separate memory blocks that a form has.
+#define INF_FORM_PARTS 2
+
+// A form as it is kept in a file (backends/saved/plan_file.h): what its device must know to use it
+// again, and its bytes.
+struct inf_form_record {
+    char device[32];         // name of the device that made the form
+    uint8_t description[80]; // a struct of the device; unused bytes are 0
+    // The blocks of the form, aligned to 64. NULL, size 0: there is no such block.
+    void *parts[INF_FORM_PARTS];
+    size_t part_bytes[INF_FORM_PARTS];
+    // The memory that the parts are in, one reference, if the record was read. NULL if a form was
+    // described: the parts are borrowed from it.
+    struct inf_shared_pages *pages;
+};
 
 // The bytes of a blob in another form, such as weights packed for a device. This is the first
 // member of the owner's struct.
@@ -24,8 +41,10 @@ struct inf_blob_form {
     _Atomic size_t references;
     size_t size_bytes; // size of the form
     uint64_t made_ns;  // time to make the form; 0: not known
-    // Writes the blob's bytes to `data`. Any thread.
+    // Writes the blob's bytes to `data`. Any thread. NULL: they cannot be computed from the form.
     void (*restore)(const struct inf_blob_form *form, void *data);
+    // Describes the form, so that it can be kept in a file. Any thread. NULL: it cannot be kept.
+    void (*describe)(const struct inf_blob_form *form, struct inf_form_record *record);
     // Frees the form after its last reference was dropped. Any thread.
     void (*destroy)(struct inf_blob_form *form);
 };
@@ -44,6 +63,15 @@ struct inf_blob *inf_blob_create(size_t size_bytes) INF_NODISCARD;
 // Returns a blob of `size_bytes` uninitialised bytes with one reference, followed by zeroed slack.
 // Returns NULL if there is no memory.
 struct inf_blob *inf_blob_create_unset(size_t size_bytes) INF_NODISCARD;
+
+// Returns a blob of `size_bytes` bytes that are evicted, with one reference. The caller gives it
+// the form from which they are restored with inf_blob_set_form(). Returns NULL if there is no
+// memory.
+struct inf_blob *inf_blob_create_evicted(size_t size_bytes) INF_NODISCARD;
+
+// Takes a reference to `form`, which can restore the blob. Does nothing if the blob has its bytes
+// or a form. Only before the blob is shared with other threads.
+void inf_blob_set_form(struct inf_blob *blob, struct inf_blob_form *form);
 
 // Takes another reference to the blob and returns it.
 struct inf_blob *inf_blob_ref(struct inf_blob *blob) INF_NODISCARD;

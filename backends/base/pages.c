@@ -21,3 +21,35 @@ void *inf_pages_alloc(size_t alignment, size_t size)
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
     return memory;
 }
+
+struct inf_shared_pages *inf_shared_pages_create(size_t size)
+{
+    struct inf_shared_pages *pages = calloc(1, sizeof *pages);
+    if (pages == NULL)
+        return NULL;
+    pages->memory = inf_pages_alloc(size < LARGE_PAGE ? 64 : LARGE_PAGE, size + (size == 0));
+    if (pages->memory == NULL) {
+        free(pages);
+        return NULL;
+    }
+    atomic_init(&pages->references, 1);
+    return pages;
+}
+
+struct inf_shared_pages *inf_shared_pages_ref(struct inf_shared_pages *pages)
+{
+    // Relaxed order is enough, because the caller holds a reference.
+    atomic_fetch_add_explicit(&pages->references, 1, memory_order_relaxed);
+    return pages;
+}
+
+void inf_shared_pages_unref(struct inf_shared_pages **pages)
+{
+    struct inf_shared_pages *gone = *pages;
+    *pages = NULL;
+    // Acquire-release order, so that the memory is freed after the last use by any owner.
+    if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
+        return;
+    free(gone->memory);
+    free(gone);
+}

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_BASE_PAGES_H
 #define INF_BACKENDS_BASE_PAGES_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "proto/core/attributes.h"
@@ -12,5 +13,21 @@
 // size of a pointer; NULL if there is no memory. Requests large pages if whole ones fit; the kernel
 // may refuse. The caller frees the memory with free().
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
+
+// One block of memory in which several owners have parts. It is freed with its last reference. One
+// block has more large pages than small blocks of the same sum.
+struct inf_shared_pages {
+    _Atomic size_t references;
+    void *memory; // aligned to 64, and to a large page if it has one
+};
+
+// Returns a block of `size` uninitialised bytes with one reference; NULL if there is no memory.
+struct inf_shared_pages *inf_shared_pages_create(size_t size) INF_NODISCARD;
+
+// Takes another reference and returns the block. Any thread.
+struct inf_shared_pages *inf_shared_pages_ref(struct inf_shared_pages *pages) INF_NODISCARD;
+
+// Drops a reference and sets the pointer to NULL. Any thread. NULL is allowed.
+void inf_shared_pages_unref(struct inf_shared_pages **pages);
 
 #endif

@@ -124,6 +124,14 @@ static bool cpu_kernel_choices(struct inf_device *base, struct inf_kernel_choice
     return true;
 }
 
+static enum inf_code cpu_adopt_form(struct inf_device *base, struct inf_blob *blob,
+                                    struct inf_form_record *record, struct inf_blob_form **out_form,
+                                    struct inf_error *err)
+{
+    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    return inf_cpu_pack_adopt(out_form, &device->packs, base, blob, record, err);
+}
+
 const struct inf_backend inf_cpu_backend = {
     .name = "cpu",
     .priority = CPU_PRIORITY,
@@ -136,6 +144,7 @@ const struct inf_backend inf_cpu_backend = {
     .compile = inf_cpu_program_compile,
     .program_destroy = inf_cpu_program_destroy,
     .packed = inf_cpu_program_packed,
+    .adopt_form = cpu_adopt_form,
     .run = inf_cpu_program_run,
     .profile = inf_cpu_program_profile,
     .kernel_choices = cpu_kernel_choices,

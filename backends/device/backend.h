@@ -141,6 +141,13 @@ struct inf_backend {
     // constant)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
+
+    // Makes a form from a record that a form of this backend described, as inf_device_adopt_form()
+    // describes. (optional: no form can be kept)
+    enum inf_code (*adopt_form)(struct inf_device *device, struct inf_blob *blob,
+                                struct inf_form_record *record, struct inf_blob_form **out_form,
+                                struct inf_error *err);
+
     // Returns true if the program can never run again because the device was lost. (optional:
     // never)
     bool (*program_lost)(const struct inf_program *program);

@@ -385,6 +385,16 @@ struct inf_blob_form *inf_program_packed_form(const struct inf_program *program,
     return backend->packed != NULL ? backend->packed(program, node, input) : NULL;
 }
 
+enum inf_code inf_device_adopt_form(struct inf_device *device, struct inf_blob *blob,
+                                    struct inf_form_record *record, struct inf_blob_form **out_form,
+                                    struct inf_error *err)
+{
+    if (device->backend->adopt_form == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "device '%s' keeps no packed weights",
+                        device->info.name);
+    return device->backend->adopt_form(device, blob, record, out_form, err);
+}
+
 void inf_device_count_weights(struct inf_device *device, uint64_t bytes)
 {
     count_in(device, &device->weight_bytes, bytes);

@@ -308,10 +308,23 @@ uint64_t inf_program_scratch_bytes(const struct inf_program *program);
 
 // Returns the packed form of the constant at operand `input` of `node`; NULL if runs read the
 // graph's bytes. If there is a packed form, runs do not read the graph's bytes of the constant, so
-// they may be evicted. The form is borrowed from the program, which may share it with other
-// programs.
+// they may be evicted if the form can restore them. The form is borrowed from the program, which
+// may share it with other programs.
 struct inf_blob_form *inf_program_packed_form(const struct inf_program *program, uint32_t node,
                                               uint32_t input);
+
+// Makes a form of `blob` from a record that the form of a device of the same kind wrote. Programs
+// that are compiled while the caller holds the form use it instead of packing the constant again.
+// On success the form takes the reference record->pages, which is set to NULL; the caller drops
+// *out_form with inf_blob_form_unref() before the last reference to the blob. Nothing in the record
+// is trusted except the numbers in its parts.
+//
+// INF_UNSUPPORTED  the device keeps no forms, or packs for another ISA level.
+// INF_INVALID      the record does not fit the blob.
+// INF_EXHAUSTED    memory.
+enum inf_code inf_device_adopt_form(struct inf_device *device, struct inf_blob *blob,
+                                    struct inf_form_record *record, struct inf_blob_form **out_form,
+                                    struct inf_error *err) INF_NODISCARD;
 
 // Returns the memory in use on the device. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);

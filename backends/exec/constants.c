@@ -53,7 +53,8 @@ enum inf_code inf_constants_add_graph(struct inf_constants *constants,
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
                                 struct inf_blob_form *form, struct inf_error *err)
 {
-    const struct inf_constant_use use = {.blob = blob, .form = form, .read = form == NULL};
+    bool keeps = form != NULL && form->restore != NULL;
+    const struct inf_constant_use use = {.blob = blob, .form = form, .read = !keeps};
     return append_use(constants, &use, err);
 }
 

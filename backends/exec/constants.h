@@ -14,7 +14,7 @@
 struct inf_constant_use {
     struct inf_blob *blob;      // borrowed from the graph
     struct inf_blob_form *form; // the form that runs read, borrowed; NULL: runs read no form
-    bool read;                  // true: runs read the bytes of the blob
+    bool read; // true: runs read the bytes of the blob, or `form` cannot restore them
 };
 
 // A list of uses. Embedded in its owner. A zeroed struct is an empty list.
@@ -39,7 +39,7 @@ enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       struct inf_error *err) INF_NODISCARD;
 
 // Adds a use of a constant in the form `form`. If `form` is NULL, runs read the bytes of the
-// constant.
+// constant; if it cannot restore the bytes, they stay too.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
@@ -56,8 +56,7 @@ struct inf_form_cost {
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
 // Merges all entries for the same constant into one. Its `read` is true if any of the uses reads
-// the bytes; its `form` is that of any of the merged
-// entries.
+// the bytes; its `form` is that of any of the merged entries.
 void inf_constants_merge(struct inf_constants *constants);
 
 // Replaces the shared constants of the graph and its subgraphs by copies. None of the constants may

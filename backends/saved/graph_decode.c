@@ -107,6 +107,8 @@ static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
         return fail_reader(reader, "there is no such constant");
     if (blob != UINT32_MAX && dtype == INF_DTYPE_BYTES)
         return fail_reader(reader, "constants of strings cannot be saved");
+    if (blob != UINT32_MAX && dtype == INF_DTYPE_BOOL && reader->blobs->items[blob]->data == NULL)
+        return fail_reader(reader, "a boolean constant has no bytes");
     value->dtype = (enum inf_dtype)dtype;
     if (blob != UINT32_MAX)
         value->data = inf_blob_ref(reader->blobs->items[blob]);

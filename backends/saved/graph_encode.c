@@ -82,18 +82,23 @@ static int compare_blobs(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs, const struct inf_graph *graph,
+enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs,
+                                   const struct inf_graph *const *graphs, size_t graph_count,
                                    struct inf_error *err)
 {
+    size_t count = 0;
     *blobs = (struct inf_saved_blobs){0};
-    // An element is a handle, which has no meaning without the pool of the graph.
-    if (has_strings(graph))
-        return inf_fail(err, INF_UNSUPPORTED, "the model has constants of strings");
-    *blobs = (struct inf_saved_blobs){
-        .items = calloc((size_t)count_constants(graph) + 1, sizeof(struct inf_blob *))};
+    for (size_t i = 0; i < graph_count; i++) {
+        // An element is a handle, which has no meaning without the pool of the graph.
+        if (has_strings(graphs[i]))
+            return inf_fail(err, INF_UNSUPPORTED, "the model has constants of strings");
+        count += count_constants(graphs[i]);
+    }
+    blobs->items = calloc(count + 1, sizeof(struct inf_blob *));
     if (blobs->items == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a plan");
-    list_constants(blobs, graph);
+    for (size_t i = 0; i < graph_count; i++)
+        list_constants(blobs, graphs[i]);
     if (blobs->count > 0)
         qsort(blobs->items, blobs->count, sizeof(struct inf_blob *), compare_blobs);
     uint32_t kept = 0;
@@ -104,13 +109,13 @@ enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs, const struct i
     return INF_OK;
 }
 
-static uint32_t number_of(const struct inf_saved_blobs *blobs, struct inf_blob *blob)
+uint32_t inf_saved_blobs_find(const struct inf_saved_blobs *blobs, struct inf_blob *blob)
 {
-    if (blob == NULL)
-        return UINT32_MAX;
     struct inf_blob **found =
-        bsearch(&blob, blobs->items, blobs->count, sizeof(struct inf_blob *), compare_blobs);
-    return (uint32_t)(found - blobs->items);
+        blob != NULL && blobs->count > 0
+            ? bsearch(&blob, blobs->items, blobs->count, sizeof(struct inf_blob *), compare_blobs)
+            : NULL;
+    return found != NULL ? (uint32_t)(found - blobs->items) : UINT32_MAX;
 }
 
 // --- the graph ---
@@ -166,7 +171,7 @@ void inf_saved_graph_encode(struct inf_saved_bytes *bytes, const struct inf_grap
         append_u32(bytes, (uint32_t)value->dtype);
         append_shape(bytes, &value->shape);
         append_u32(bytes, value->producer);
-        append_u32(bytes, number_of(blobs, value->data));
+        append_u32(bytes, inf_saved_blobs_find(blobs, value->data));
     }
     append_u32(bytes, graph->node_count);
     for (uint32_t i = 0; i < graph->node_count; i++) {

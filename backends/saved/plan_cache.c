@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/storage/file.h"
+#include "proto/core/span.h"
 
 #define PREFIX    "plan-"
 #define NAME_SIZE 32
@@ -64,8 +65,7 @@ static void name_plan(uint64_t key, char name[NAME_SIZE])
     snprintf(name, NAME_SIZE, PREFIX "%016" PRIx64, key);
 }
 
-bool inf_plan_cache_find(struct inf_plan_cache *cache, uint64_t key, struct inf_graph **out_graph,
-                         struct inf_plan_facts *facts)
+bool inf_plan_cache_find(struct inf_plan_cache *cache, uint64_t key, struct inf_saved_plan *plan)
 {
     char name[NAME_SIZE];
     struct inf_error err = {0};
@@ -75,7 +75,7 @@ bool inf_plan_cache_find(struct inf_plan_cache *cache, uint64_t key, struct inf_
         return false;
     name_plan(key, name);
     const struct inf_plan_id id = {.key = key, .build = cache->build};
-    enum inf_code code = inf_plan_file_read(out_graph, facts, directory, name, &id, &err);
+    enum inf_code code = inf_plan_file_read(plan, directory, name, &id, &err);
     if (code == INF_OK)
         (void)utimensat(directory, name, NULL, AT_SYMLINK_NOFOLLOW);
     else if (code != INF_NOT_FOUND)
@@ -136,14 +136,21 @@ static bool make_room(const struct inf_plan_cache *cache, int directory_fd, uint
     return ok;
 }
 
-// Returns about the size of the plan of a graph: that of its constants.
-static uint64_t estimate_bytes(const struct inf_graph *graph)
+// Returns about the size of a plan: that of its constants and forms.
+static uint64_t estimate_bytes(const struct inf_saved_plan *plan)
 {
-    return inf_graph_cost(graph).const_bytes;
+    uint64_t bytes = inf_graph_cost(plan->graph).const_bytes;
+    for (uint32_t i = 0; i < plan->form_count; i++) {
+        const struct inf_plan_form *form = &plan->forms[i];
+        bytes -= form->replaces ? INF_MIN(bytes, (uint64_t)form->blob->size_bytes) : 0;
+        for (size_t k = 0; k < INF_FORM_PARTS; k++)
+            bytes += form->record.part_bytes[k];
+    }
+    return bytes;
 }
 
 void inf_plan_cache_keep(struct inf_plan_cache *cache, uint64_t key,
-                         const struct inf_plan_facts *facts, const struct inf_graph *graph)
+                         const struct inf_saved_plan *plan)
 {
     char name[NAME_SIZE];
     struct inf_error err = {0};
@@ -153,8 +160,8 @@ void inf_plan_cache_keep(struct inf_plan_cache *cache, uint64_t key,
         return;
     name_plan(key, name);
     const struct inf_plan_id id = {.key = key, .build = cache->build};
-    enum inf_code code = make_room(cache, directory, estimate_bytes(graph))
-                             ? inf_plan_file_write(directory, name, &id, facts, graph, &err)
+    enum inf_code code = make_room(cache, directory, estimate_bytes(plan))
+                             ? inf_plan_file_write(directory, name, &id, plan, &err)
                              : inf_fail(&err, INF_EXHAUSTED, "plan_bytes_max is too small for it");
     // The file has more than the constants, which were estimated.
     if (code == INF_OK)

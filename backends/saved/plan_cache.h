@@ -25,14 +25,12 @@ void inf_plan_cache_destroy(struct inf_plan_cache **cache);
 bool inf_plan_cache_is_open(const struct inf_plan_cache *cache);
 
 // Finds the plan with this key. Returns false if there is none that can be used; a damaged one is
-// logged. The caller destroys *out_graph. Any thread.
-bool inf_plan_cache_find(struct inf_plan_cache *cache, uint64_t key, struct inf_graph **out_graph,
-                         struct inf_plan_facts *facts) INF_NODISCARD INF_MAY_BLOCK;
+// logged. The caller frees the contents of *plan with inf_saved_plan_fini(). Any thread.
+bool inf_plan_cache_find(struct inf_plan_cache *cache, uint64_t key,
+                         struct inf_saved_plan *plan) INF_NODISCARD INF_MAY_BLOCK;
 
-// Keeps the plan of a graph, whose constants must have their bytes. A failure is logged. Only one
-// thread at a time.
+// Keeps a plan, as inf_plan_file_write() writes it. A failure is logged. Only one thread at a time.
 void inf_plan_cache_keep(struct inf_plan_cache *cache, uint64_t key,
-                         const struct inf_plan_facts *facts,
-                         const struct inf_graph *graph) INF_MAY_BLOCK;
+                         const struct inf_saved_plan *plan) INF_MAY_BLOCK;
 
 #endif

@@ -15,29 +15,34 @@ struct inf_saved_bytes {
     bool failed; // there was no memory; nothing more is appended
 };
 
-// The distinct constants of a graph and of its subgraphs, sorted by address. Zeroed: none.
+// The distinct constants of graphs and of their subgraphs, sorted by address. Zeroed: none.
 struct inf_saved_blobs {
-    struct inf_blob **items; // borrowed from the graph
+    struct inf_blob **items; // borrowed from the graphs
     uint32_t count;
 };
 
 // Appends to `bytes`.
 void inf_saved_append(struct inf_saved_bytes *bytes, const void *data, size_t size);
 
-// Lists the constants of a graph. The caller frees blobs->items with free().
+// Lists the constants of graphs. The caller frees blobs->items with free().
 //
 // INF_UNSUPPORTED  there are constants of strings, which cannot be saved.
 // INF_EXHAUSTED    memory.
-enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs, const struct inf_graph *graph,
+enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs,
+                                   const struct inf_graph *const *graphs, size_t graph_count,
                                    struct inf_error *err) INF_NODISCARD;
+
+// Returns the number of a constant in the list; UINT32_MAX if it is not in the list.
+uint32_t inf_saved_blobs_find(const struct inf_saved_blobs *blobs, struct inf_blob *blob);
 
 // Appends a graph. `blobs` lists its constants.
 void inf_saved_graph_encode(struct inf_saved_bytes *bytes, const struct inf_graph *graph,
                             const struct inf_saved_blobs *blobs);
 
 // Makes a graph from `size` bytes that inf_saved_graph_encode() wrote. `blobs` has the constants by
-// number; the graph takes references of its own. Nothing in the bytes is trusted: the graph is
-// verified before it is returned. The caller destroys *out_graph.
+// number; the graph takes references of its own. Only constants of numbers may be evicted. Nothing
+// in the bytes is trusted: the graph is verified before it is returned. The caller destroys
+// *out_graph.
 //
 // INF_INVALID    the bytes are no graph.
 // INF_EXHAUSTED  memory, or a limit of limits.h.

@@ -2,6 +2,7 @@
 // Opens and reads model files. Every name is resolved beneath a directory that the caller opened,
 // so that a model cannot name files of other users.
 #include "backends/storage/file.h"
+#include "backends/base/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +90,8 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
 static enum inf_code read_open(char **out_data, int fd, const char *name, uint64_t size,
                                struct inf_error *err)
 {
-    char *data = malloc((size_t)size + 1);
+    // Large pages: a model's file is read once, and small pages cost as much as the copy.
+    char *data = inf_pages_alloc(sizeof(void *), (size_t)size + 1);
     if (data == NULL)
         return inf_fail(err, INF_EXHAUSTED, "file '%s': no memory for %llu bytes", name,
                         (unsigned long long)size);

@@ -24,6 +24,13 @@
 // the time per row at the previous, smaller row count.
 #define PAYS_PERCENT 90u
 
+// On a device that computes in host memory, batches are not tried for a model that multiplies at
+// least MACS_LARGE times in a run and each weight at least MACS_PER_WEIGHT times: it reads weights
+// from the cache already, and a run is so long that waking threads costs nothing. A trial of
+// ResNet-50 takes longer than the rest of its load.
+#define MACS_LARGE      1e9
+#define MACS_PER_WEIGHT 32.0
+
 // The model whose batch ladder is measured, and the time at which the measurement began.
 struct measured {
     struct inf_served *served;
@@ -55,6 +62,16 @@ static bool may_batch(const struct inf_graph *graph)
     for (uint32_t i = 0; open && i < graph->output_count; i++)
         open = is_row_list(&graph->values[graph->outputs[i].value]);
     return open;
+}
+
+// Returns true if the arithmetic of the model is why a run takes long, so that no batch pays.
+static bool is_bound_by_arithmetic(const struct inf_served *served)
+{
+    double macs = (double)served->profile.planned_macs;
+    double weights =
+        (double)inf_graph_cost(inf_model_graph(served->model)).const_bytes / sizeof(float);
+    return inf_device_info(served->device)->host_memory && macs >= MACS_LARGE &&
+           macs >= MACS_PER_WEIGHT * weights;
 }
 
 // --- filling inputs with rows of test values ---
@@ -245,6 +262,21 @@ static void log_ladder(const struct inf_served *served, const struct inf_log *lo
             served->ladder.rungs[0].run_ns / 1000);
 }
 
+bool inf_batch_trial_compile(struct inf_served *served)
+{
+    struct measured measured = {.served = served};
+    for (uint32_t i = 0; i < served->ladder.count; i++) {
+        struct rung rung;
+        if (!may_batch(inf_model_graph(served->model)) ||
+            !acquire_rung(&measured, &rung, served->ladder.rungs[i].rows)) {
+            served->ladder.count = 0;
+            return false;
+        }
+        release_rung(&measured, &rung);
+    }
+    return true;
+}
+
 void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
                          const struct inf_log *log)
 {
@@ -255,7 +287,7 @@ void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const ato
     uint64_t run_ns;
     ladder->count = 0;
     if (rows_max < 2 || !may_batch(inf_model_graph(served->model)) ||
-        !acquire_rung(&measured, &single, 1))
+        is_bound_by_arithmetic(served) || !acquire_rung(&measured, &single, 1))
         return;
     fill_rows(&single.trial, inf_executable_graph(single.executable), 1, 0);
     if (time_run(&measured, &single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {

@@ -7,7 +7,8 @@
 #include "daemon/load/served.h"
 
 // Fills served->ladder, the list of row counts that are worth batching (rungs). Only a model whose
-// inputs and outputs all have exactly the first dimension open is measured. The function runs the
+// inputs and outputs all have exactly the first dimension open is measured, and no large model that
+// arithmetic bounds. The function runs the
 // model with 1, 2, 4 ... rows (at most `rows_max`) of different values. A row count becomes a rung
 // if every row has the same result as in a run alone, and a row costs at least a tenth less time
 // than on the previous rung. The ladder ends at the first row count that fails. If the first
@@ -16,6 +17,10 @@
 // *cancelled ends the trial early.
 void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const atomic_bool *cancelled,
                          const struct inf_log *log) INF_MAY_BLOCK;
+
+// Compiles the model for the rungs of served->ladder, which an earlier load measured. Returns
+// false, and empties the ladder, if a rung cannot be compiled.
+bool inf_batch_trial_compile(struct inf_served *served) INF_NODISCARD INF_MAY_BLOCK;
 
 // After this many milliseconds no further row count is tried.
 #define INF_BATCH_TRIAL_MS 1000u

@@ -16,6 +16,7 @@
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "backends/storage/record.h"
+#include "daemon/load/kept_plan.h"
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
@@ -24,7 +25,9 @@
 struct load {
     struct inf_load_job *job;
     uint64_t plan_key; // key of the plan of the model; 0: plans are not kept
-    bool from_plan;    // the graph is that of a plan
+    bool from_plan;    // the graph is that of a plan, `kept`
+    struct inf_kept_plan kept;
+    uint32_t rows_max; // the most rows of a batch that the warm-up tried
     // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
     uint64_t journal_key;
     // The job whose cancellation ends the load: `job`, or, if this is the load of a further
@@ -74,8 +77,10 @@ static enum inf_code warm_up_model(struct load *load, struct inf_error *err)
                                   .progress = load->progress,
                                   .allow = load->allow,
                                   .pinned = load->pinned,
+                                  .kept = load->from_plan ? &load->kept : NULL,
                                   .served = load->served};
     enum inf_code code = inf_warm_up_run(&warm_up, err);
+    load->rows_max = warm_up.rows_max;
     if (code == INF_OK)
         code = warm_up_replicas(load, &warm_up.plan, err);
     inf_warm_up_fini(&warm_up);
@@ -107,6 +112,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     inf_model_set_arena_budget(served->model, load->options->arena_budget);
+    INF_TRY(inf_kept_plan_offer(&load->kept, served->model, load->options->devices, err));
     // While the model is not served, only this job compiles it.
     inf_model_set_cancelled(served->model, &load->order->cancelled);
     enum inf_code code = warm_up_model(load, err);
@@ -206,26 +212,31 @@ static void find_plan_key(struct load *load)
 // Takes the graph from the plan of an earlier load. Returns false if there is none.
 static bool take_plan(struct load *load) INF_MAY_BLOCK
 {
-    struct inf_plan_facts facts;
-    if (load->plan_key == 0 ||
-        !inf_plan_cache_find(load->options->plans, load->plan_key, &load->graph, &facts))
+    const struct inf_load_options *options = load->options;
+    if (load->plan_key == 0 || !inf_kept_plan_find(&load->kept, options->plans, load->plan_key,
+                                                   options->devices, options->log))
         return false;
+    const struct inf_plan_facts *facts = &load->kept.saved.facts;
     load->from_plan = true;
-    load->info.content_hash = facts.content_hash;
-    snprintf(load->info.format, sizeof load->info.format, "%s", facts.format);
+    load->graph = load->kept.saved.graph;
+    load->kept.saved.graph = NULL;
+    load->info.content_hash = facts->content_hash;
+    snprintf(load->info.format, sizeof load->info.format, "%s", facts->format);
     return true;
 }
 
 // Decides whether the plan of a model that was read from its file is kept. The stamp covers all
 // files of a directory. For a single file it covers this file only, so the model must have read no
-// other one. What a model says about itself is not part of a plan.
+// other one. What a model says about itself is not part of a plan. A plan that was used is kept
+// again if the model was compiled in another way.
 static void offer_plan(const struct load *load, struct inf_served *served)
 {
-    if (load->plan_key == 0 || load->from_plan || load->job->base != NULL ||
-        served->description != NULL ||
-        (!load->location.has_directory &&
+    if (load->plan_key == 0 || load->job->base != NULL || served->description != NULL ||
+        (load->from_plan && !inf_model_outgrew_offers(served->model)) ||
+        (!load->from_plan && !load->location.has_directory &&
          load->info.file_bytes != inf_model_location_bytes(&load->location)))
         return;
+    inf_kept_plan_note_ladder(&served->plan_facts, served, load->rows_max);
     served->plan_key = load->plan_key;
     served->plan_facts.content_hash = load->file_hash;
     snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
@@ -406,6 +417,7 @@ static enum inf_code load_signature(const struct load *whole,
     inf_graph_destroy(&part.graph);
     inf_model_description_unref(&part.description);
     inf_served_destroy(&part.served);
+    inf_kept_plan_fini(&part.kept);
     inf_load_job_destroy(&part.job);
     return inf_load_job_check(whole->order, err);
 }
@@ -507,5 +519,6 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
     inf_graph_destroy(&load.graph);
     inf_model_description_unref(&load.description);
     inf_served_destroy(&load.served);
+    inf_kept_plan_fini(&load.kept);
     return code;
 }

@@ -7,15 +7,14 @@
 //
 // One mutex guards all three lists. Nothing is computed while a thread holds it, so no thread waits
 // long for it. Retired models, which have no reference left, are freed before jobs are run, because
-// the next load may need their memory. A job contains its own final message, so reporting an
-// outcome allocates nothing and cannot fail. A second loader with low priority runs the races. It
-// posts its messages to the first loader (`reports_to`), so that the loop reads only one queue. The
-// kinds of jobs are implemented in load.c, background_race.c, inspect.c and precompile.c.
+// the next load may need their memory. A second loader with low priority runs the races. It posts
+// its messages to the first loader (`reports_to`), so that the loop reads only one queue. The kinds
+// of jobs are implemented in load.c, background_race.c, inspect.c and precompile.c; loader_state.h
+// lists what the other files of the loader do.
 #include "daemon/load/loader.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,140 +22,14 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
-#include "backends/base/thread.h"
 #include "daemon/load/background_race.h"
 #include "daemon/load/load.h"
-#include "daemon/load/load_limit.h"
+#include "daemon/load/loader_state.h"
 #include "daemon/load/precompile.h"
-
-// A load that waits for room asks again after this time: models in use may have become idle.
-#define ROOM_RETRY_NS (20 * INF_NS_PER_MS)
-
-struct inf_loader {
-    struct inf_loader_options options;
-    struct inf_thread thread;
-    int fd; // eventfd that is readable while messages are queued
-    struct inf_load_limit limit;
-    _Atomic uint32_t limit_ms;
-
-    struct inf_mutex mutex; // guards `stopping` and the lists of jobs, models and messages
-    // Signalled when a job or a model to be freed is queued, or `stopping` is set.
-    struct inf_cond wanted;
-    bool stopping;
-    struct inf_load_job *jobs, **jobs_tail;
-    struct inf_load_job *running; // the job that the thread runs; NULL: none
-    struct inf_load_message *messages, **messages_tail;
-    struct inf_served *retired; // models to be freed, in any order
-    // The question for room that the thread waits for; `ticket` is its number.
-    struct {
-        uint32_t ticket;
-        bool answered;
-        enum inf_room_answer answer;
-        struct inf_error err;
-    } room;
-};
-
-// --- retired models, that is, models that wait to be freed ---
-
-// Queues a model for freeing on the loader thread, because its last reference was dropped. Called
-// on any thread.
-static void retire_model(struct inf_served *served)
-{
-    struct inf_loader *loader = served->loader;
-    inf_mutex_lock(&loader->mutex);
-    served->next = loader->retired;
-    loader->retired = served;
-    // Signal while holding the mutex: inf_loader_destroy() may be waiting for this last model, and
-    // frees the loader as soon as it gets the mutex.
-    inf_cond_signal(&loader->wanted);
-    inf_mutex_unlock(&loader->mutex);
-}
-
-// Saves the input shapes with which clients ran a model, if they changed since the last save.
-static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
-{
-    char text[INF_SERVED_SHAPES_TEXT];
-    if (served->shapes.changed && served->config.remember_shapes)
-        inf_served_shapes_keep(loader->options.load.served_shapes, served->content_hash,
-                               inf_served_shapes_print(&served->shapes, text));
-}
-
-// Frees a list of models that have no references left, and gives their memory back to the system.
-static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
-{
-    bool any = retired != NULL;
-    while (retired != NULL) {
-        struct inf_served *next = retired->next;
-        inf_log(retired->loader->options.load.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
-                retired->name, retired->version);
-        save_shapes(retired->loader, retired);
-        inf_served_destroy(&retired);
-        retired = next;
-    }
-    // The allocator keeps freed memory for later; another process may need it sooner.
-    if (any)
-        malloc_trim(0);
-}
-
-// --- messages to the loop ---
-
-// Appends a message to the list that the loop reads, and makes the eventfd readable.
-static void post_message(struct inf_loader *from, struct inf_load_message *message)
-{
-    struct inf_loader *loader = from->options.reports_to != NULL ? from->options.reports_to : from;
-    inf_mutex_lock(&loader->mutex);
-    *loader->messages_tail = message;
-    loader->messages_tail = &message->next;
-    inf_mutex_unlock(&loader->mutex);
-    const uint64_t one = 1;
-    while (write(loader->fd, &one, sizeof one) < 0 && errno == EINTR)
-        ;
-}
-
-struct inf_load_message *inf_loader_receive(struct inf_loader *loader)
-{
-    // Clear the eventfd before reading the list of messages. If a message is posted in between, the
-    // only effect is one superfluous wake-up.
-    uint64_t count;
-    while (read(loader->fd, &count, sizeof count) < 0 && errno == EINTR)
-        ;
-    inf_mutex_lock(&loader->mutex);
-    struct inf_load_message *message = loader->messages;
-    if (message != NULL)
-        loader->messages = message->next;
-    if (loader->messages == NULL)
-        loader->messages_tail = &loader->messages;
-    inf_mutex_unlock(&loader->mutex);
-    return message;
-}
-
-int inf_loader_fd(const struct inf_loader *loader)
-{
-    return loader->fd;
-}
-
-// Posts the outcome of a job. The final message returns the job to the sender.
-static void post_outcome(struct inf_loader *loader, struct inf_load_job *job)
-{
-    struct inf_load_event *event = &job->message.event;
-    event->token = job->token;
-    event->final = true;
-    snprintf(event->name, sizeof event->name, "%s", job->name);
-    snprintf(event->pin, sizeof event->pin, "%s", job->pin);
-    snprintf(event->version, sizeof event->version, "%s", job->version);
-    job->message.job = job;
-    post_message(loader, &job->message);
-}
-
-// Context of the callbacks of a job.
-struct listener {
-    struct inf_loader *loader;
-    const struct inf_load_job *job;
-};
 
 static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
 {
-    const struct listener *listener = context;
+    const struct inf_loader_listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL)
         return; // without memory the progress report is dropped, which is harmless
@@ -165,140 +38,7 @@ static void report_progress(void *context, const char *version, const char *stag
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
     snprintf(message->event.pin, sizeof message->event.pin, "%s", listener->job->pin);
     snprintf(message->event.version, sizeof message->event.version, "%s", version);
-    post_message(listener->loader, message);
-}
-
-// --- jobs that save results ---
-
-static void keep_plan(void *context, const struct inf_graph *graph) INF_MAY_BLOCK
-{
-    const struct inf_load_job *job = context;
-    const struct inf_served *served = job->base;
-    struct inf_plan_cache *plans = served->loader->options.load.plans;
-    inf_plan_cache_keep(plans, served->plan_key, &served->plan_facts, graph);
-}
-
-// Saves the result of a race, the shapes with which clients ran a model, or the plan of a model.
-static void run_saving_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
-{
-    const struct inf_load_options *options = &loader->options.load;
-    if (job->kind == INF_LOAD_JOB_SAVE_DECISION)
-        inf_tune_add(options->place.tune, job->save_decision.decision->key,
-                     &job->save_decision.decision->race);
-    else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
-        (void)!inf_model_lend_graph(job->base->model, keep_plan, job, NULL);
-    else
-        inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
-                               job->save_shapes.shapes);
-}
-
-// --- room in the budget of memory ---
-
-// Posts the question whether there is room for a model. Without memory the question is asked later.
-static void post_question(struct inf_loader *loader, const struct inf_load_job *job,
-                          const struct inf_load_room *room)
-{
-    struct inf_load_message *message = calloc(1, sizeof *message);
-    if (message == NULL)
-        return;
-    message->event.token = job->token;
-    message->event.room = *room;
-    snprintf(message->event.name, sizeof message->event.name, "%s", job->name);
-    snprintf(message->event.pin, sizeof message->event.pin, "%s", job->pin);
-    post_message(loader, message);
-}
-
-// Removes the first queued job that only saves results, and returns it; NULL: there is none.
-static struct inf_load_job *take_saving_job(struct inf_loader *loader)
-    INF_ATTR(requires_capability(loader->mutex))
-{
-    struct inf_load_job **link = &loader->jobs;
-    while (*link != NULL && (*link)->kind != INF_LOAD_JOB_SAVE_DECISION &&
-           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES && (*link)->kind != INF_LOAD_JOB_SAVE_PLAN)
-        link = &(*link)->next;
-    struct inf_load_job *job = *link;
-    if (job == NULL)
-        return NULL;
-    *link = job->next;
-    if (*link == NULL)
-        loader->jobs_tail = link;
-    return job;
-}
-
-// Frees retired models, and runs the jobs that only save results: such a job holds a reference to
-// its model, whose memory the load may wait for. Returns false if there was nothing to do.
-static bool release_models(struct inf_loader *loader) INF_MAY_BLOCK
-{
-    inf_mutex_lock(&loader->mutex);
-    struct inf_served *retired = loader->retired;
-    loader->retired = NULL;
-    struct inf_load_job *job = take_saving_job(loader);
-    inf_mutex_unlock(&loader->mutex);
-    free_retired(retired);
-    if (job != NULL) {
-        run_saving_job(loader, job);
-        post_outcome(loader, job);
-    }
-    return retired != NULL || job != NULL;
-}
-
-// Waits for an answer until `end_ns`, and meanwhile gives up what holds memory. Returns true if
-// there is an answer.
-static bool wait_for_answer(struct inf_loader *loader, uint64_t end_ns) INF_MAY_BLOCK
-{
-    for (;;) {
-        while (release_models(loader))
-            ;
-        inf_mutex_lock(&loader->mutex);
-        bool answered = loader->room.answered;
-        bool in_time = answered || inf_cond_wait_until(&loader->wanted, &loader->mutex, end_ns);
-        inf_mutex_unlock(&loader->mutex);
-        if (answered || !in_time)
-            return answered;
-    }
-}
-
-static enum inf_code reserve_room(void *context, uint64_t bytes, bool may_defer,
-                                  enum inf_room_answer *out_answer, struct inf_error *err)
-{
-    const struct listener *listener = context;
-    struct inf_loader *loader = listener->loader;
-    uint64_t start_ns = inf_clock_ns();
-    for (;;) {
-        INF_TRY(inf_load_job_check(listener->job, err));
-        uint64_t now_ns = inf_clock_ns();
-        struct inf_load_room room = {
-            .bytes = bytes, .may_defer = may_defer, .waited_ns = now_ns - start_ns};
-        inf_mutex_lock(&loader->mutex);
-        // Skip 0, because events with this number ask nothing.
-        loader->room.ticket += loader->room.ticket == UINT32_MAX ? 2 : 1;
-        loader->room.answered = false;
-        room.ticket = loader->room.ticket;
-        inf_mutex_unlock(&loader->mutex);
-        post_question(loader, listener->job, &room);
-        if (wait_for_answer(loader, now_ns + ROOM_RETRY_NS))
-            break;
-    }
-    // The room may be that of models that were retired just now.
-    while (release_models(loader))
-        ;
-    *out_answer = loader->room.answer;
-    if (*out_answer == INF_ROOM_REFUSED && err != NULL)
-        *err = loader->room.err;
-    return *out_answer == INF_ROOM_REFUSED ? loader->room.err.code : INF_OK;
-}
-
-void inf_loader_answer_room(struct inf_loader *loader, uint32_t ticket, enum inf_room_answer answer,
-                            const struct inf_error *err)
-{
-    inf_mutex_lock(&loader->mutex);
-    if (ticket == loader->room.ticket && !loader->room.answered) {
-        loader->room.answer = answer;
-        loader->room.err = err != NULL ? *err : (struct inf_error){0};
-        loader->room.answered = true;
-        inf_cond_signal(&loader->wanted);
-    }
-    inf_mutex_unlock(&loader->mutex);
+    inf_loader_post(listener->loader, message);
 }
 
 // --- running a job: one function per kind ---
@@ -347,15 +87,15 @@ static void adopt_model(struct inf_loader *loader, struct inf_served *served, ui
 {
     served->loader = loader;
     served->load_ns = load_ns;
-    served->retire = retire_model;
+    served->retire = inf_loader_retire;
 }
 
 static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
-    struct listener listener = {loader, job};
+    struct inf_loader_listener listener = {loader, job};
     const struct inf_load_progress_sink progress = {
-        .report = report_progress, .reserve = reserve_room, .context = &listener};
+        .report = report_progress, .reserve = inf_loader_reserve_room, .context = &listener};
     uint64_t start_ns = inf_clock_ns();
     // On success, clear `err`: it may still hold the error of a warm-up on another device, which
     // was given up.
@@ -401,7 +141,7 @@ static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) IN
 // Posts one report about some nodes of an inspected model to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
-    const struct listener *listener = context;
+    const struct inf_loader_listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
         // There is no memory for the message, so the report about these nodes is lost. The client
@@ -413,12 +153,12 @@ static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t p
         .token = listener->job->token, .stage = "nodes", .percent = percent, .rows = rows};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
     snprintf(message->event.pin, sizeof message->event.pin, "%s", listener->job->pin);
-    post_message(listener->loader, message);
+    inf_loader_post(listener->loader, message);
 }
 
 static void run_inspect_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
-    struct listener listener = {loader, job};
+    struct inf_loader_listener listener = {loader, job};
     const struct inf_inspect_sink sink = {report_rows, &listener};
     struct inf_error err = {0};
     if (inf_inspect_run(job->base->model, job->inspect.request, &sink, &err) != INF_OK)
@@ -428,7 +168,7 @@ static void run_inspect_job(struct inf_loader *loader, struct inf_load_job *job)
 static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error err = {0};
-    struct listener listener = {loader, job};
+    struct inf_loader_listener listener = {loader, job};
     const struct inf_load_progress_sink progress = {.report = report_progress,
                                                     .context = &listener};
     if (inf_precompile_run(job, &progress, &err) != INF_OK) {
@@ -446,9 +186,9 @@ static const struct {
     [INF_LOAD_JOB_MODEL] = {.run = run_model_job, .limited = true},
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
-    [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_saving_job, .saves = true},
-    [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_saving_job, .saves = true},
-    [INF_LOAD_JOB_SAVE_PLAN] = {.run = run_saving_job},
+    [INF_LOAD_JOB_SAVE_DECISION] = {.run = inf_loader_run_saving_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_SHAPES] = {.run = inf_loader_run_saving_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
 };
@@ -480,7 +220,7 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     if (limited)
         inf_load_limit_end(&loader->limit);
     forget_running(loader);
-    post_outcome(loader, job);
+    inf_loader_post_outcome(loader, job);
 }
 
 // --- the loader thread ---
@@ -516,7 +256,7 @@ static void run_loader(void *context)
     if (loader->options.low_priority)
         inf_thread_set_background();
     while (take_work(loader, &job, &retired)) {
-        free_retired(retired);
+        inf_loader_free_retired(retired);
         if (job != NULL)
             run_job(loader, job);
     }
@@ -533,7 +273,7 @@ static void run_loader(void *context)
     while ((message = inf_loader_receive(loader)) != NULL)
         inf_load_message_destroy(&message);
     if (take_work(loader, &job, &retired))
-        free_retired(retired);
+        inf_loader_free_retired(retired);
 }
 
 // --- creating and using a loader ---

@@ -42,6 +42,14 @@ static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
     return code;
 }
 
+// Returns true if what was compiled must run once before it serves. An executable of a kept plan
+// has answered in the load that kept it, with the same kernels and weights.
+static bool needs_run(const struct inf_warm_up *warm_up)
+{
+    return warm_up->served->config.warmup &&
+           (warm_up->kept == NULL || inf_model_outgrew_offers(warm_up->served->model));
+}
+
 static void report_stage(const struct inf_warm_up *warm_up, const char *stage, uint32_t percent)
 {
     warm_up->progress->report(warm_up->progress->context, warm_up->served->version, stage, percent);
@@ -69,6 +77,19 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
                 100.0 * (double)facts->ref_macs / (double)facts->planned_macs, text);
 }
 
+// Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
+// it.
+static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
+{
+    struct inf_served *served = warm_up->served;
+    warm_up->rows_max = batch_rows_max(warm_up);
+    if (warm_up->kept != NULL &&
+        inf_kept_plan_take_ladder(warm_up->kept, served, warm_up->rows_max) &&
+        inf_batch_trial_compile(served))
+        return;
+    inf_batch_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+}
+
 // Compiles the model for the first shape set of the warm plan, and runs it once unless the settings
 // forbid that.
 static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
@@ -91,12 +112,10 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
     inf_model_profile_read(&served->profile, executable, served->device, hosts, host_count);
     warn_if_slow(warm_up);
     report_stage(warm_up, "warm-up", INF_LOAD_PERCENT_WARM_UP);
-    enum inf_code code =
-        warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
+    enum inf_code code = needs_run(warm_up) ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     if (code == INF_OK && warm_up->served->config.warmup)
-        inf_batch_trial_run(served, batch_rows_max(warm_up), warm_up->cancelled,
-                            warm_up->options->log);
+        build_ladder(warm_up);
     return code;
 }
 
@@ -209,8 +228,7 @@ static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, st
     struct inf_executable *executable;
     INF_TRY(inf_model_acquire(served->model, served->device,
                               inf_warm_plan_set(&warm_up->plan, index), &executable, err));
-    enum inf_code code =
-        warm_up->served->config.warmup ? run_on_zeros(warm_up, executable, err) : INF_OK;
+    enum inf_code code = needs_run(warm_up) ? run_on_zeros(warm_up, executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
     return code;
 }

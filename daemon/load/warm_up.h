@@ -3,6 +3,7 @@
 #ifndef INF_DAEMON_LOAD_WARM_UP_H
 #define INF_DAEMON_LOAD_WARM_UP_H
 
+#include "daemon/load/kept_plan.h"
 #include "daemon/load/load_job.h"
 #include "daemon/load/warm_plan.h"
 
@@ -16,6 +17,8 @@ struct inf_warm_up {
     struct inf_device *pinned;    // the device that the settings name, borrowed; NULL: choose
     // The new model, whose device, placement and other fields are filled in.
     struct inf_served *served;
+    const struct inf_kept_plan *kept; // what an earlier load kept of the model; NULL: nothing
+    uint32_t rows_max; // set by the warm-up: the most rows of a batch that it tried; 0: none
     struct inf_warm_plan plan; // the shape sets to compile and run; valid until inf_warm_up_fini()
 };
 

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "backends/storage/file.h"
+#include "daemon/model/directory.h"
 #include "daemon/model/fingerprint.h"
+#include "daemon/model/version_directories.h"
 #include "proto/wire/message.h"
 
 #define CONFIG_FILE   "model.conf"
@@ -40,7 +42,7 @@ static const struct {
 // The names of kinds[], for messages.
 #define WANTED_NAMES "model.json, model.onnx or model.tflite"
 
-// --- parsing names of files and versions ---
+// --- parsing names of files ---
 
 // Returns the index in kinds[] of the format that a file name stands for; KINDS if it stands for
 // none.
@@ -53,53 +55,6 @@ static size_t find_kind(const char *name)
             return kind;
     }
     return KINDS;
-}
-
-// Parses the name of a version's directory. Returns false if it is not a number.
-static bool parse_version(const char *name, uint64_t *out_version)
-{
-    size_t digits = strspn(name, "0123456789");
-    if (digits == 0 || digits > INF_VERSION_DIGITS || name[digits] != '\0')
-        return false;
-    *out_version = strtoull(name, NULL, 10);
-    return true;
-}
-
-// --- reading directories ---
-
-// Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1 if there is no such
-// directory.
-static int open_child(int parent_fd, const char *name)
-{
-    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-#define WANTED_READABLE "wanted one that the user of the daemon can read"
-
-// Calls `visit` for every entry of the directory until a call fails. Errors name the directory
-// `label`.
-static enum inf_code for_each_entry(int directory_fd, const char *label, void *context,
-                                    enum inf_code (*visit)(void *context, int directory_fd,
-                                                           const char *name, struct inf_error *err),
-                                    struct inf_error *err)
-{
-    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    if (directory == NULL) {
-        int cause = errno;
-        if (fd >= 0)
-            close(fd);
-        return inf_fail(err, INF_DENIED, "directory '%s': %s; " WANTED_READABLE, label,
-                        strerror(cause));
-    }
-    enum inf_code code = INF_OK;
-    const struct dirent *entry;
-    while (code == INF_OK && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] != '.')
-            code = visit(context, directory_fd, entry->d_name, err);
-    }
-    closedir(directory);
-    return code;
 }
 
 // --- recognising model files ---
@@ -127,7 +82,7 @@ static const char *explain_entry(int directory_fd, const char *name)
 {
     struct stat status;
     uint64_t number;
-    if ((find_kind(name) == KINDS && !parse_version(name, &number)) ||
+    if ((find_kind(name) == KINDS && !inf_version_parse(name, &number)) ||
         fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return NULL;
     if (S_ISLNK(status.st_mode))
@@ -252,7 +207,7 @@ static enum inf_code find_file_name(struct inf_model_location *location, const c
     if (named != NULL)
         return take_file(location, named, version, err);
     struct candidates found = {0};
-    INF_TRY(for_each_entry(location->directory_fd, label, &found, visit_candidate, err));
+    INF_TRY(inf_model_directory_visit(location->directory_fd, label, &found, visit_candidate, err));
     if (found.count == 0 && found.why != NULL)
         return inf_fail(err, INF_INVALID,
                         "directory '%s': holds no model file, wanted " WANTED_NAMES
@@ -282,54 +237,12 @@ static enum inf_code find_file(struct inf_model_location *location, const char *
 
 // --- choosing the version of a model ---
 
-struct highest {
-    const struct inf_model_wanted *wanted;
-    bool found;
-    uint64_t number;
-    char name[INF_VERSION_TEXT];
-    bool incomplete; // a wanted version was skipped because it lacks the file of `ready_file`
-};
-
-// Returns true if the directory `name` in `directory_fd` lacks the file that the setting
-// `ready_file` names, which is written last. Returns false if there is no such setting.
-static bool is_incomplete(int directory_fd, const char *name, const struct inf_model_wanted *wanted)
-{
-    struct stat status;
-    char path[INF_VERSION_TEXT + 256 + 1];
-    if (wanted->ready_file[0] == '\0')
-        return false;
-    snprintf(path, sizeof path, "%s/%s", name, wanted->ready_file);
-    return fstatat(directory_fd, path, &status, AT_SYMLINK_NOFOLLOW) != 0;
-}
-
 static enum inf_code refuse_incomplete(const char *label, const struct inf_model_wanted *wanted,
                                        struct inf_error *err)
 {
     return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                            "model '%.64s': incomplete, the file '%.64s' is not there yet", label,
                            wanted->ready_file);
-}
-
-static enum inf_code visit_version(void *context, int directory_fd, const char *name,
-                                   struct inf_error *err)
-{
-    (void)err;
-    struct highest *highest = context;
-    uint64_t number;
-    struct stat status;
-    const char *version = highest->wanted->version;
-    if (!parse_version(name, &number) || (highest->found && number <= highest->number) ||
-        (version[0] != '\0' && strcmp(version, name) != 0) ||
-        fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
-        return INF_OK;
-    if (is_incomplete(directory_fd, name, highest->wanted)) {
-        highest->incomplete = true;
-        return INF_OK;
-    }
-    highest->found = true;
-    highest->number = number;
-    snprintf(highest->name, sizeof highest->name, "%s", name);
-    return INF_OK;
 }
 
 static enum inf_code refuse_version(const char *label, const char *version, struct inf_error *err)
@@ -343,20 +256,20 @@ static enum inf_code refuse_version(const char *label, const char *version, stru
 static enum inf_code find_version(struct inf_model_location *location, const char *label,
                                   const struct inf_model_wanted *wanted, struct inf_error *err)
 {
-    struct highest highest = {.wanted = wanted};
+    struct inf_version_found highest;
     const char *version = wanted->version;
     INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
-    INF_TRY(for_each_entry(location->directory_fd, label, &highest, visit_version, err));
+    INF_TRY(inf_version_find_highest(&highest, location->directory_fd, label, wanted, err));
     if (!highest.found &&
-        (highest.incomplete || is_incomplete(location->directory_fd, ".", wanted)))
+        (highest.incomplete || inf_version_is_incomplete(location->directory_fd, ".", wanted)))
         return refuse_incomplete(label, wanted, err);
     if (!highest.found && version[0] != '\0' && strcmp(version, "1") != 0)
         return refuse_version(label, version, err);
     if (!highest.found)
         return find_file(location, "1", label, err);
-    int fd = open_child(location->directory_fd, highest.name);
+    int fd = inf_model_directory_open(location->directory_fd, highest.name);
     if (fd < 0)
-        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s; " WANTED_READABLE, label,
+        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s; " INF_WANTED_READABLE, label,
                         highest.name, strerror(errno));
     close(location->directory_fd);
     location->directory_fd = fd;
@@ -366,55 +279,20 @@ static enum inf_code find_version(struct inf_model_location *location, const cha
     return find_file(location, highest.name, version_label, err);
 }
 
-// The context of visit_listed().
-struct listing {
-    struct inf_version_list *list;
-    const struct inf_model_wanted *wanted;
-};
-
-// Inserts the version `name` into the list, which is in descending order. If the list is full,
-// drops the lowest version.
-static enum inf_code visit_listed(void *context, int directory_fd, const char *name,
-                                  struct inf_error *err)
-{
-    (void)err;
-    const struct listing *listing = context;
-    struct inf_version_list *list = listing->list;
-    struct stat status;
-    uint64_t number;
-    if (!parse_version(name, &number) ||
-        fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISDIR(status.st_mode) || is_incomplete(directory_fd, name, listing->wanted))
-        return INF_OK;
-    uint32_t at = 0;
-    while (at < list->count && list->versions[at].number > number)
-        at++;
-    if (at == INF_REPOSITORY_VERSIONS)
-        return INF_OK;
-    list->count = INF_MIN(list->count + 1, INF_REPOSITORY_VERSIONS);
-    memmove(&list->versions[at + 1], &list->versions[at],
-            (list->count - 1 - at) * sizeof list->versions[0]);
-    list->versions[at].number = number;
-    snprintf(list->versions[at].name, sizeof list->versions[at].name, "%s", name);
-    return INF_OK;
-}
-
 enum inf_code inf_version_list_read(struct inf_version_list *list, int *out_config_fd,
                                     const char *repository, const char *name,
                                     const char *ready_file, struct inf_error *err)
 {
     int repository_fd;
     struct inf_model_location location = {.config_fd = -1};
-    const struct inf_model_wanted wanted = {.version = "", .ready_file = ready_file};
-    struct listing listing = {.list = list, .wanted = &wanted};
     *list = (struct inf_version_list){0};
     INF_TRY(inf_directory_open(&repository_fd, repository, err));
-    int fd = open_child(repository_fd, name);
+    int fd = inf_model_directory_open(repository_fd, name);
     close(repository_fd);
     if (fd < 0)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%s' has no directory in the repository", name);
-    enum inf_code code = for_each_entry(fd, name, &listing, visit_listed, err);
+    enum inf_code code = inf_version_list_fill(list, fd, name, ready_file, err);
     if (code == INF_OK)
         code = take_config(&location, fd, CONFIG_FILE, err);
     *out_config_fd = location.config_fd;
@@ -463,7 +341,7 @@ enum inf_code inf_model_locate_version(struct inf_model_location *location, cons
     *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
     int repository_fd;
     INF_TRY(inf_directory_open(&repository_fd, repository, err));
-    int fd = open_child(repository_fd, name);
+    int fd = inf_model_directory_open(repository_fd, name);
     if (fd >= 0) {
         close(repository_fd);
         location->directory_fd = fd;
@@ -471,8 +349,9 @@ enum inf_code inf_model_locate_version(struct inf_model_location *location, cons
     }
     location->directory_fd = repository_fd;
     if (errno == EACCES)
-        return inf_fail(err, INF_DENIED, "directory '%s' in the repository: %s; " WANTED_READABLE,
-                        name, strerror(errno));
+        return inf_fail(err, INF_DENIED,
+                        "directory '%s' in the repository: %s; " INF_WANTED_READABLE, name,
+                        strerror(errno));
     char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS_MAX + 1];
     for (size_t i = 0; i < KINDS; i++)
         snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
@@ -503,7 +382,7 @@ static enum inf_code locate_clean(struct inf_model_location *location, char *pat
     if (errno == ENOENT)
         return inf_fail(err, INF_NOT_FOUND, "file '%.64s': does not exist", name);
     if (errno != ENOTDIR)
-        return inf_fail(err, INF_DENIED, "file '%.64s': %s; " WANTED_READABLE, name,
+        return inf_fail(err, INF_DENIED, "file '%.64s': %s; " INF_WANTED_READABLE, name,
                         strerror(errno));
     *slash = '\0';
     INF_TRY(inf_directory_open(&location->directory_fd, path[0] != '\0' ? path : "/", err));
@@ -536,7 +415,7 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
     int flags = O_DIRECTORY | O_CLOEXEC | (file[0] != '\0' ? O_PATH : O_RDONLY);
     location->directory_fd = openat(directory_fd, ".", flags);
     if (location->directory_fd < 0)
-        return inf_fail(err, INF_DENIED, "directory of model '%s': %s; " WANTED_READABLE, name,
+        return inf_fail(err, INF_DENIED, "directory of model '%s': %s; " INF_WANTED_READABLE, name,
                         strerror(errno));
     if (file[0] == '\0')
         return find_in_directory(location, name, err);
@@ -635,9 +514,9 @@ enum inf_code inf_model_names_scan(struct inf_model_names **out_names, const cha
     int fd;
     INF_TRY(inf_directory_open(&fd, repository, err));
     struct inf_model_names *names = calloc(1, sizeof *names);
-    enum inf_code code = names == NULL
-                             ? inf_fail(err, INF_EXHAUSTED, "no memory to list the repository")
-                             : for_each_entry(fd, "of the repository", names, visit_entry, err);
+    enum inf_code code =
+        names == NULL ? inf_fail(err, INF_EXHAUSTED, "no memory to list the repository")
+                      : inf_model_directory_visit(fd, "of the repository", names, visit_entry, err);
     close(fd);
     if (code != INF_OK) {
         free(names);

@@ -103,6 +103,8 @@ class Daemon:
                 '--runtime-dir=' + path,
                 '--cache-dir=' + path,
                 '--repository=' + path + '/models',
+                # Each load of 'slow' runs it, which no load from a plan does.
+                '--plan-bytes-max=0',
                 '--backends=ref',
                 '--drain-timeout-ms=200',
                 '--trace-file=' + path + '/spans',

@@ -3,6 +3,22 @@
 // operands.
 #include "backends/cpu/core/kernel.h"
 
+enum inf_code inf_cpu_restore_constants(const struct inf_graph *graph, uint32_t node,
+                                        uint32_t packs, struct inf_error *err)
+{
+    const struct inf_node *of = &graph->nodes[node];
+    for (uint32_t i = 0; i < of->input_count; i++) {
+        struct inf_blob *blob =
+            of->inputs[i] != INF_VALUE_NONE ? graph->values[of->inputs[i]].data : NULL;
+        bool packed = i < 32 && (packs & INF_CPU_PACKS(i)) != 0;
+        if (blob != NULL && !packed && !inf_blob_restore(blob))
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "node '%s': no memory for %zu bytes of weights", of->name,
+                                   blob->size_bytes);
+    }
+    return INF_OK;
+}
+
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
                                             const struct inf_node *node, uint32_t input)
 {

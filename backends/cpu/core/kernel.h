@@ -107,7 +107,13 @@ struct inf_cpu_kernel {
     // True: the kernel is used only if it wins a timing comparison. Its create() may return
     // INF_UNSUPPORTED; then the kernel that inf_cpu_kernel_find() returns computes the node.
     bool needs_race;
+    // Bit i: create() reads constant operand i only by inf_cpu_step_pack(), so that its bytes may
+    // be evicted meanwhile. The bytes of all other operands are present.
+    uint32_t packs;
 };
+
+// Returns the bit of an operand in inf_cpu_kernel.packs.
+#define INF_CPU_PACKS(input) (1u << (input))
 
 // The kernel tables, one for each family of kernels. Each table ends with a row whose `create` is
 // NULL.
@@ -163,6 +169,12 @@ struct inf_cpu_candidate {
 // order of the table, and returns the number of candidates.
 uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                              const struct inf_graph *graph, const struct inf_node *node);
+
+// Restores the evicted constants of a node, except those of the operands in `packs`.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_cpu_restore_constants(const struct inf_graph *graph, uint32_t node,
+                                        uint32_t packs, struct inf_error *err) INF_NODISCARD;
 
 // --- functions with which kernels query the graph ---
 

@@ -11,6 +11,7 @@
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/cpu/core/kernel.h"
+#include "backends/cpu/core/pack_record.h"
 #include "backends/cpu/core/winograd_weights.h"
 #include "proto/core/span.h"
 
@@ -244,11 +245,20 @@ static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct
     return &packs->buckets[(hash >> 32) % INF_CPU_PACK_BUCKETS];
 }
 
+// Two forms of Winograd's algorithm are the same if they have the same points: a form that was read
+// from a file is at another address.
+static bool same_winograd(const struct inf_winograd_form *a, const struct inf_winograd_form *b)
+{
+    if (a == b || a == NULL || b == NULL)
+        return a == b;
+    return a->pairs == b->pairs && memcmp(a->points, b->points, a->pairs * sizeof *a->points) == 0;
+}
+
 static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group &&
-           a->bytes == b->bytes && a->flip == b->flip && a->winograd == b->winograd;
+           a->bytes == b->bytes && a->flip == b->flip && same_winograd(a->winograd, b->winograd);
 }
 
 // Takes a reference and returns true. Returns false if the reference count is already 0, because
@@ -278,8 +288,11 @@ static struct inf_cpu_pack *find_pack(struct inf_cpu_packs *packs,
 static void free_pack(struct inf_cpu_pack *pack)
 {
     inf_device_unref(&pack->device);
-    free((void *)(uintptr_t)pack->panels);
-    free((void *)(uintptr_t)pack->lower);
+    if (pack->pages == NULL) {
+        free((void *)(uintptr_t)pack->panels);
+        free((void *)(uintptr_t)pack->lower);
+    }
+    inf_shared_pages_unref(&pack->pages);
     free(pack);
 }
 
@@ -368,6 +381,21 @@ static bool find_panels_size(const struct inf_isa *isa, const struct inf_cpu_mat
     return inf_size_mul(packed_rows(matrix), width * sizeof(float), out_size);
 }
 
+// Completes a pack whose matrix and memory are set.
+static void init_pack(struct inf_cpu_pack *pack, struct inf_cpu_packs *packs,
+                      struct inf_device *device)
+{
+    bool restores =
+        pack->matrix.winograd == NULL && (pack->matrix.paired == 0 || pack->lower != NULL);
+    pack->isa = packs->isa;
+    pack->form.restore = restores ? restore_matrix : NULL;
+    pack->form.describe = inf_cpu_pack_record_write;
+    pack->form.destroy = destroy_pack;
+    atomic_init(&pack->form.references, 1);
+    pack->device = inf_device_ref(device);
+    pack->packs = packs;
+}
+
 static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
                                  struct inf_device *device, const struct inf_cpu_matrix *matrix,
                                  struct inf_error *err)
@@ -376,7 +404,8 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
     bool made = false;
     uint64_t start_ns = inf_clock_ns();
-    if (pack != NULL && find_panels_size(packs->isa, matrix, &size)) {
+    if (pack != NULL && inf_blob_restore(matrix->blob) &&
+        find_panels_size(packs->isa, matrix, &size)) {
         pack->matrix = *matrix;
         made = alloc_panels(pack, size);
     }
@@ -387,16 +416,33 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
                                "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
                                matrix->columns);
     }
-    pack->isa = packs->isa;
+    init_pack(pack, packs, device);
     fill_pack(pack);
     pack->form.made_ns = inf_clock_ns() - start_ns;
-    pack->form.restore = restore_matrix;
-    pack->form.destroy = destroy_pack;
-    atomic_init(&pack->form.references, 1);
-    pack->device = inf_device_ref(device);
-    pack->packs = packs;
     *out_pack = pack;
     return INF_OK;
+}
+
+// Puts a new pack into the table of its device, unless the table has a pack of the same matrix,
+// which another thread may have added meanwhile; the new pack is then freed. Returns the pack that
+// is in the table.
+static struct inf_cpu_pack *insert_pack(struct inf_cpu_packs *packs, struct inf_device *device,
+                                        struct inf_cpu_pack *made)
+{
+    inf_mutex_lock(&packs->mutex);
+    struct inf_cpu_pack *found = find_pack(packs, &made->matrix);
+    if (found == NULL) {
+        struct inf_cpu_pack **bucket = bucket_of(packs, made->matrix.blob);
+        made->next = *bucket;
+        *bucket = made;
+    }
+    inf_mutex_unlock(&packs->mutex);
+    if (found == NULL) {
+        inf_device_count_weights(device, made->form.size_bytes);
+        return made;
+    }
+    free_pack(made);
+    return found;
 }
 
 enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
@@ -409,23 +455,43 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
     struct inf_cpu_pack *found = find_pack(packs, matrix);
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL) {
-        // Create the pack without the lock, because packing takes long. Another thread may add the
-        // same pack meanwhile.
+        // Create the pack without the lock, because packing takes long.
         INF_TRY(create_pack(&made, packs, device, matrix, err));
-        inf_mutex_lock(&packs->mutex);
-        found = find_pack(packs, matrix);
-        if (found == NULL) {
-            struct inf_cpu_pack **bucket = bucket_of(packs, matrix->blob);
-            made->next = *bucket;
-            *bucket = made;
-        }
-        inf_mutex_unlock(&packs->mutex);
-        if (found != NULL)
-            free_pack(made);
-        else
-            inf_device_count_weights(device, made->form.size_bytes);
+        found = insert_pack(packs, device, made);
     }
-    *out_pack = found != NULL ? found : made;
+    *out_pack = found;
+    return INF_OK;
+}
+
+// --- packs that were kept in files ---
+
+enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu_packs *packs,
+                                 struct inf_device *device, struct inf_blob *blob,
+                                 struct inf_form_record *record, struct inf_error *err)
+{
+    size_t size;
+    INF_TRY(inf_cpu_pack_record_check_isa(record, packs->isa, err));
+    struct inf_cpu_pack *pack = calloc(1, sizeof *pack);
+    if (pack == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    pack->matrix.blob = blob;
+    bool sound = inf_cpu_pack_record_read(pack, record) &&
+                 find_panels_size(packs->isa, &pack->matrix, &size);
+    size = sound ? inf_size_align(size, ALIGNMENT) : 0;
+    if (!sound || record->part_bytes[0] != size ||
+        (record->part_bytes[1] != 0 &&
+         (record->part_bytes[1] != size || pack->matrix.paired == 0))) {
+        free(pack);
+        return inf_fail(err, INF_INVALID, "cpu: packed weights do not fit a constant of %zu bytes",
+                        blob->size_bytes);
+    }
+    pack->panels = record->parts[0];
+    pack->lower = record->parts[1];
+    pack->form.size_bytes = size + record->part_bytes[1];
+    pack->pages = record->pages;
+    record->pages = NULL;
+    init_pack(pack, packs, device);
+    *out_form = &insert_pack(packs, device, pack)->form;
     return INF_OK;
 }
 
@@ -447,11 +513,6 @@ enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node
     step->pack_uses = use;
     *out_panels = use->pack->panels;
     return INF_OK;
-}
-
-bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack)
-{
-    return pack->matrix.winograd == NULL && (pack->matrix.paired == 0 || pack->lower != NULL);
 }
 
 void inf_cpu_step_unpack(struct inf_cpu_step *step)

@@ -62,7 +62,10 @@ struct inf_cpu_pack {
     // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
-    struct inf_device *device; // a counted reference
+    // The form that matrix.winograd points to, if the pack was read from a file.
+    struct inf_winograd_form own_winograd;
+    struct inf_shared_pages *pages; // what `panels` and `lower` are in; NULL: they are owned
+    struct inf_device *device;      // a counted reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // next pack in the same bucket of the device's hash table
 };
@@ -90,6 +93,15 @@ void inf_cpu_packs_fini(struct inf_cpu_packs *packs);
 enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
                                struct inf_device *device, const struct inf_cpu_matrix *matrix,
                                struct inf_error *err) INF_NODISCARD;
+
+// Makes a pack of `blob` from the record that a pack of the same ISA level described, as
+// inf_device_adopt_form() says. Any thread.
+//
+// INF_UNSUPPORTED, INF_INVALID, INF_EXHAUSTED  as inf_device_adopt_form().
+enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu_packs *packs,
+                                 struct inf_device *device, struct inf_blob *blob,
+                                 struct inf_form_record *record,
+                                 struct inf_error *err) INF_NODISCARD;
 
 // A panel: consecutive columns of a matrix that a kernel computes together.
 struct inf_cpu_panel {
@@ -128,9 +140,6 @@ struct inf_cpu_pack_use {
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
                                 const void **out_panels, struct inf_error *err) INF_NODISCARD;
-
-// Returns true if the pack can restore the bytes of its constant.
-bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack);
 
 // Drops the references that the step took with inf_cpu_step_pack().
 void inf_cpu_step_unpack(struct inf_cpu_step *step);

@@ -205,11 +205,11 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
 }
 
 const struct inf_cpu_kernel inf_cpu_gemm_kernels[] = {
-    {INF_OP_CONV2D, inf_conv_packed_check, conv_create},
+    {INF_OP_CONV2D, inf_conv_packed_check, conv_create, .packs = INF_CPU_PACKS(1)},
     {0},
 };
 
 const struct inf_cpu_kernel inf_cpu_dense_kernels[] = {
-    {INF_OP_MATMUL, inf_conv_packed_check_product, product_create},
+    {INF_OP_MATMUL, inf_conv_packed_check_product, product_create, .packs = INF_CPU_PACKS(1)},
     {0},
 };

@@ -346,6 +346,7 @@ static enum inf_code rnn_create(struct inf_cpu_step *step, struct inf_error *err
 }
 
 const struct inf_cpu_kernel inf_cpu_rnn_kernels[] = {
-    {INF_OP_RNN, rnn_supports, rnn_create},
+    {INF_OP_RNN, rnn_supports, rnn_create,
+     .packs = INF_CPU_PACKS(INF_NATIVE_RNN_W) | INF_CPU_PACKS(INF_NATIVE_RNN_R)},
     {0},
 };

@@ -43,6 +43,8 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
     step->arena = &trial->arena;
     INF_TRY(inf_cpu_team_init(&trial->team, like->team->cores, like->team->threads, err));
     INF_TRY(inf_cpu_step_init_operands(step, err));
+    INF_TRY(
+        inf_cpu_restore_constants(step->graph, step->index, trial->candidate->kernel->packs, err));
     inf_cpu_step_bind_placeholders(step);
     INF_TRY(trial->candidate->kernel->create(step, err));
     bind_operands(step, operands);

@@ -60,13 +60,28 @@ static enum inf_code create_node_step(struct inf_cpu_step *step, struct inf_race
 {
     const struct inf_cpu_kernel *kernel;
     INF_TRY(inf_cpu_kernel_select(&kernel, results, step, err));
+    INF_TRY(inf_cpu_restore_constants(step->graph, step->index, kernel->packs, err));
     inf_cpu_step_bind_placeholders(step);
     enum inf_code code = kernel->create(step, err);
     if (code != INF_UNSUPPORTED || !kernel->needs_race)
         return code;
     reset_step(step);
     INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, step->node, err));
+    INF_TRY(inf_cpu_restore_constants(step->graph, step->index, kernel->packs, err));
+    inf_cpu_step_bind_placeholders(step);
     return kernel->create(step, err);
+}
+
+// Restores the evicted constants of the nodes of a chain, except the weights of its convolution if
+// `conv_packs` says that they are only packed.
+static enum inf_code restore_chain(const struct inf_graph *graph, const struct inf_cpu_chain *chain,
+                                   uint32_t conv_packs, struct inf_error *err)
+{
+    const uint32_t others[] = {chain->depthwise, chain->add, chain->prelu, chain->pad};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(others); i++)
+        if (others[i] != INF_NODE_NONE)
+            INF_TRY(inf_cpu_restore_constants(graph, others[i], 0, err));
+    return inf_cpu_restore_constants(graph, chain->conv, conv_packs, err);
 }
 
 // Creates the step of a fused chain. If the chain has no depthwise convolution, and the kernel that
@@ -82,12 +97,23 @@ static enum inf_code create_chain_step(struct inf_cpu_step *step, const struct i
     if (results != NULL && chain->depthwise == INF_NODE_NONE &&
         inf_cpu_kernel_select(&kernel, results, &of_conv, NULL) == INF_OK &&
         kernel->create_chain != NULL) {
+        INF_TRY(restore_chain(step->graph, chain, kernel->packs, err));
         enum inf_code code = kernel->create_chain(step, chain, err);
         if (code != INF_UNSUPPORTED)
             return code;
         reset_step(step);
     }
+    INF_TRY(restore_chain(step->graph, chain, INF_CPU_PACKS(1), err));
     return inf_fused_chain_create(step, chain, err);
+}
+
+static enum inf_code create_pipeline_step(struct inf_cpu_step *step,
+                                          const struct inf_cpu_row_pipeline *pipeline,
+                                          struct inf_error *err)
+{
+    for (uint32_t i = 0; i < pipeline->count; i++)
+        INF_TRY(restore_chain(step->graph, &pipeline->chains[i], INF_CPU_PACKS(1), err));
+    return inf_row_pipeline_create(step, pipeline, err);
 }
 
 static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_segment *segment,
@@ -104,7 +130,7 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing == INF_CPU_FUSE_PIPELINES &&
                inf_cpu_row_pipeline_find(&pipeline, step->graph, step->index, segment)) {
-        INF_TRY(inf_row_pipeline_create(step, &pipeline, err));
+        INF_TRY(create_pipeline_step(step, &pipeline, err));
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing != INF_CPU_FUSE_NONE &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
@@ -395,7 +421,7 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)
-            if (use->node == node && use->input == input && inf_cpu_pack_restores(use->pack))
+            if (use->node == node && use->input == input)
                 return &use->pack->form;
     return NULL;
 }

@@ -251,6 +251,7 @@ static enum inf_code blocks_create(struct inf_cpu_step *step, struct inf_error *
 }
 
 const struct inf_cpu_kernel inf_cpu_blocks_kernels[] = {
-    {INF_OP_MATMUL_BLOCKS, blocks_supports, blocks_create},
+    {INF_OP_MATMUL_BLOCKS, blocks_supports, blocks_create,
+     .packs = INF_CPU_PACKS(1) | INF_CPU_PACKS(2) | INF_CPU_PACKS(3)},
     {0},
 };

@@ -495,7 +495,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
 }
 
 const struct inf_cpu_kernel inf_cpu_q8_product_kernels[] = {
-    {INF_OP_QCONV2D, conv_supports, conv_create},
-    {INF_OP_QMATMUL, matmul_supports, matmul_create},
+    {INF_OP_QCONV2D, conv_supports, conv_create, .packs = INF_CPU_PACKS(1)},
+    {INF_OP_QMATMUL, matmul_supports, matmul_create, .packs = INF_CPU_PACKS(1)},
     {0},
 };

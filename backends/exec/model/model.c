@@ -23,6 +23,14 @@ struct pins {
     uint32_t count;
 };
 
+// A graph that inf_model_offer() gave.
+struct offer {
+    struct offer *next;
+    const struct inf_device *device; // only compared, never dereferenced
+    struct inf_run_options options;
+    struct inf_graph *graph;
+};
+
 struct inf_model {
     _Atomic uint32_t references;
     struct inf_graph *graph;
@@ -31,6 +39,9 @@ struct inf_model {
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint32_t constants;
+    // Only used by the load, before other threads use the model.
+    struct offer *offers;
+    bool outgrew_offers; // an executable was compiled without an offer
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex; // guards the following members
@@ -78,9 +89,20 @@ static void release_constants(struct inf_model *model) INF_MAY_BLOCK
     review_constants(model);
 }
 
+static void free_offers(struct inf_model *model)
+{
+    while (model->offers != NULL) {
+        struct offer *offer = model->offers;
+        model->offers = offer->next;
+        inf_graph_destroy(&offer->graph);
+        free(offer);
+    }
+}
+
 void inf_model_allow_eviction(struct inf_model *model)
 {
     inf_role_check_may_block();
+    free_offers(model);
     inf_weight_residency_allow_eviction(&model->residency);
     review_constants(model);
 }
@@ -125,6 +147,7 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     }
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
+    INF_TRY(inf_weight_residency_add_evicted(&model->residency, model->graph, err));
     review_constants(model);
     return INF_OK;
 }
@@ -173,6 +196,7 @@ void inf_model_unref(struct inf_model **pointer)
         atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_role_check_may_block();
+    free_offers(model);
     inf_shape_classes_fini(&model->classes);
     inf_weight_residency_fini(&model->residency);
     for (size_t i = 0; i < INF_PRECISIONS; i++)
@@ -204,16 +228,121 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     return INF_OK;
 }
 
-enum inf_code inf_model_lend_graph(struct inf_model *model,
-                                   void (*use)(void *context, const struct inf_graph *graph),
-                                   void *context, struct inf_error *err)
+// --- keeping what was compiled for the next load ---
+
+// Lists the pinned executables that can be kept. The caller frees *out_classes with free().
+static enum inf_code list_kept_classes(struct inf_model *model,
+                                       struct inf_model_kept_class **out_classes,
+                                       uint32_t *out_count, struct inf_error *err)
 {
-    inf_role_check_may_block();
-    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    use(context, model->graph);
-    release_constants(model);
+    const struct inf_shape_class *class = NULL;
+    size_t count = 0;
+    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL)
+        count++;
+    struct inf_model_kept_class *classes = calloc(count + 1, sizeof *classes);
+    if (classes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to list %zu executables", count);
+    *out_count = 0;
+    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL) {
+        const struct inf_graph *graph = inf_executable_graph(class->executable);
+        if (*out_count < count && class->options.user == 0 && !inf_graph_needs_values(graph))
+            classes[(*out_count)++] =
+                (struct inf_model_kept_class){class->device, class->options, graph};
+    }
+    *out_classes = classes;
     return INF_OK;
 }
+
+// Lists the uses of constants twice: one by one, and merged.
+static enum inf_code list_uses(struct inf_model *model, struct inf_constants *uses,
+                               struct inf_constants *merged, struct inf_error *err)
+{
+    INF_TRY(list_constants(model, uses, err));
+    INF_TRY(list_constants(model, merged, err));
+    inf_constants_merge(merged);
+    return INF_OK;
+}
+
+enum inf_code inf_model_lend(struct inf_model *model,
+                             void (*use)(void *context, const struct inf_model_kept *kept),
+                             void *context, struct inf_error *err)
+{
+    struct inf_constants uses = {0}, constants = {0};
+    struct inf_model_kept_class *classes = NULL;
+    struct inf_model_kept kept = {.graph = model->graph, .uses = &uses, .constants = &constants};
+    inf_role_check_may_block();
+    inf_weight_residency_hold(&model->residency);
+    inf_shape_classes_pin(&model->classes, true);
+    enum inf_code code = list_uses(model, &uses, &constants, err);
+    if (code == INF_OK)
+        code = list_kept_classes(model, &classes, &kept.class_count, err);
+    kept.classes = classes;
+    if (code == INF_OK)
+        use(context, &kept);
+    free(classes);
+    inf_constants_fini(&uses);
+    inf_constants_fini(&constants);
+    inf_shape_classes_pin(&model->classes, false);
+    release_constants(model);
+    return code;
+}
+
+enum inf_code inf_model_offer(struct inf_model *model, const struct inf_device *device,
+                              const struct inf_run_options *options, struct inf_graph **graph,
+                              struct inf_error *err)
+{
+    struct offer *offer = calloc(1, sizeof *offer);
+    enum inf_code code =
+        offer != NULL ? inf_weight_residency_add_evicted(&model->residency, *graph, err)
+                      : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
+    if (code != INF_OK) {
+        free(offer);
+        inf_graph_destroy(graph);
+        return code;
+    }
+    *offer = (struct offer){.next = model->offers,
+                            .device = device,
+                            .options = inf_run_options_resolve(*options),
+                            .graph = *graph};
+    model->offers = offer;
+    *graph = NULL;
+    return INF_OK;
+}
+
+bool inf_model_outgrew_offers(const struct inf_model *model)
+{
+    return model->outgrew_offers;
+}
+
+// Returns true if the graph is for the input shapes of the class.
+static bool has_shapes(const struct inf_graph *graph, const struct inf_shape *shapes)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        if (!inf_shape_equal(&graph->values[graph->inputs[i].value].shape, &shapes[i]))
+            return false;
+    return true;
+}
+
+// Removes the offered graph for a class, and returns it; the caller owns it. NULL: there is none.
+static struct inf_graph *take_offer(struct inf_model *model, const struct inf_shape_class *class)
+{
+    for (struct offer **link = &model->offers; *link != NULL; link = &(*link)->next) {
+        struct offer *offer = *link;
+        if (offer->device != class->device ||
+            !inf_run_options_equal(&offer->options, &class->options) ||
+            offer->graph->input_count != model->graph->input_count ||
+            !has_shapes(offer->graph, class->shapes))
+            continue;
+        struct inf_graph *graph = offer->graph;
+        *link = offer->next;
+        free(offer);
+        return graph;
+    }
+    return NULL;
+}
+
+// --- compiling ---
 
 // Lists the device and the host devices that follow it. If the device is a host device itself,
 // lists it and the host devices after it.
@@ -282,18 +411,42 @@ static uint64_t find_run_bytes_max(const struct inf_model *model,
                : 0;
 }
 
+// Compiles the executable of a class from `graph`, of which it takes ownership.
 static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
-                                   const atomic_bool *cancelled,
+                                   const atomic_bool *cancelled, struct inf_graph **graph,
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
-    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_run_options options = class->options;
     options.cancelled = cancelled;
     if (options.user != 0 && model->classes.budget != NULL)
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
     options.run_bytes_max = find_run_bytes_max(model, &options);
-    INF_TRY(specialize_graph(model, class->shapes, cancelled, &graph, err));
-    return compile_graph(model, class->device, &options, &graph, out_executable, err);
+    return compile_graph(model, class->device, &options, graph, out_executable, err);
+}
+
+// Compiles the executable of a class. On success the caller ends the use of the constants with
+// inf_weight_residency_release().
+static enum inf_code compile_promise(struct inf_model *model, const struct inf_shape_class *class,
+                                     const atomic_bool *cancelled,
+                                     struct inf_executable **out_executable, struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = take_offer(model, class);
+    if (graph != NULL) {
+        inf_weight_residency_hold(&model->residency);
+        if (compile_class(model, class, cancelled, &graph, out_executable, NULL) == INF_OK)
+            return INF_OK;
+        // Whatever was wrong, the passes may make a graph that can be compiled.
+        inf_weight_residency_release(&model->residency);
+    }
+    if (!inf_weight_residency_evicts(&model->residency))
+        model->outgrew_offers = true;
+    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
+    enum inf_code code = specialize_graph(model, class->shapes, cancelled, &graph, err);
+    if (code == INF_OK)
+        code = compile_class(model, class, cancelled, &graph, out_executable, err);
+    if (code != INF_OK)
+        inf_weight_residency_release(&model->residency);
+    return code;
 }
 
 // Makes each value that a node computes an output, unless it already is one.
@@ -363,17 +516,14 @@ static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_cl
                                     const atomic_bool *cancelled,
                                     struct inf_executable **out_executable, struct inf_error *err)
 {
-    enum inf_code code = inf_weight_residency_acquire(&model->residency, err);
-    bool whole = code == INF_OK;
-    if (whole)
-        code = compile_class(model, promise, cancelled, out_executable, err);
+    enum inf_code code = compile_promise(model, promise, cancelled, out_executable, err);
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
     else
         inf_shape_classes_withdraw(&model->classes, promise);
     // Release the constants only when the executable is in its class, so that eviction sees which
     // constants the executable reads.
-    if (whole)
+    if (code == INF_OK)
         inf_weight_residency_release(&model->residency);
     review_constants(model);
     return code;

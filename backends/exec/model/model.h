@@ -6,6 +6,7 @@
 #ifndef INF_BACKENDS_EXEC_MODEL_MODEL_H
 #define INF_BACKENDS_EXEC_MODEL_MODEL_H
 
+#include "backends/exec/constants.h"
 #include "backends/exec/executable.h"
 #include "backends/exec/model/arena_budget.h"
 #include "backends/exec/run_options.h"
@@ -17,9 +18,9 @@
 struct inf_model;
 
 // Takes ownership of `graph` (also on failure), runs the passes unless options->already_run is set,
-// and keeps the result. A node that
-// the device of an executable cannot run goes to the first of the following `hosts` that can run
-// it. There are `host_count` hosts, at most INF_MODEL_HOSTS, the best first; the last host runs
+// and keeps the result. Constants of the graph may be evicted if they have a form. A node that the
+// device of an executable cannot run goes to the first of the following `hosts` that can run it.
+// There are `host_count` hosts, at most INF_MODEL_HOSTS, the best first; the last host runs
 // every node. The caller owns the only reference.
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
                                struct inf_device *const *hosts, uint32_t host_count,
@@ -44,13 +45,40 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model);
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Calls use(context, graph) with the model's graph, whose constants all have their bytes meanwhile.
+// One executable of a model, as it is kept for the next load.
+struct inf_model_kept_class {
+    const struct inf_device *device;
+    struct inf_run_options options;
+    const struct inf_graph *graph; // as inf_model_specialize_graph() makes it
+};
+
+// What a model can keep for its next load. All is borrowed.
+struct inf_model_kept {
+    const struct inf_graph *graph;
+    const struct inf_model_kept_class *classes; // executables that read no values between steps
+    uint32_t class_count;
+    // All uses of constants, and the same merged to one use for each constant. Constants that may
+    // be evicted may have no bytes; all others have theirs.
+    const struct inf_constants *uses, *constants;
+};
+
+// Calls use(context, kept) with what the model can keep. Nothing of it is freed or changed
+// meanwhile.
 //
-// INF_EXHAUSTED  no memory to restore evicted constants; `use` was not called.
-enum inf_code inf_model_lend_graph(struct inf_model *model,
-                                   void (*use)(void *context, const struct inf_graph *graph),
-                                   void *context,
-                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+// INF_EXHAUSTED  no memory to list it; `use` was not called.
+enum inf_code inf_model_lend(struct inf_model *model,
+                             void (*use)(void *context, const struct inf_model_kept *kept),
+                             void *context, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Gives a model the graph of an executable that an earlier load kept: the first compilation for
+// `device`, `options` and the shapes of the graph's inputs uses it instead of running the passes,
+// and does not restore evicted constants. Takes ownership of the graph, also on failure. Only while
+// no other thread uses the model; what was not used is freed by inf_model_allow_eviction().
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_offer(struct inf_model *model, const struct inf_device *device,
+                              const struct inf_run_options *options, struct inf_graph **graph,
+                              struct inf_error *err) INF_NODISCARD;
 
 // Returns the executable for inputs of these shapes on `device`, and compiles it if necessary. The
 // caller releases it with inf_model_release().
@@ -88,6 +116,10 @@ void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancell
 // Bounds the executables that requests make (run options with a user). Call it before requests use
 // the model. The budget outlives the model.
 void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget);
+
+// Returns true if an executable was compiled that no offered graph was for. Only before other
+// threads use the model.
+bool inf_model_outgrew_offers(const struct inf_model *model);
 
 // Makes these nodes (hashes from inf_node_hash()) stay fp32 if the model is compiled for
 // `precision`. The hashes are copied. Call it before the first executable of that precision is

@@ -89,6 +89,14 @@ enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residenc
     return code;
 }
 
+void inf_weight_residency_hold(struct inf_weight_residency *residency)
+{
+    inf_mutex_lock(&residency->mutex);
+    wait_until_idle(residency);
+    residency->users++;
+    inf_mutex_unlock(&residency->mutex);
+}
+
 void inf_weight_residency_release(struct inf_weight_residency *residency)
 {
     inf_mutex_lock(&residency->mutex);
@@ -120,6 +128,34 @@ static bool may_go(const struct inf_constant_use *use)
     return inf_constant_is_evictable(use) && use->blob->data != NULL;
 }
 
+// Makes room for `count` more evicted blobs. Returns false if there is no memory.
+static bool grow_gone(struct inf_weight_residency *residency, size_t count)
+{
+    struct inf_blob **gone =
+        realloc(residency->gone, (residency->gone_count + count + 1) * sizeof *gone);
+    if (gone != NULL)
+        residency->gone = gone;
+    return gone != NULL;
+}
+
+enum inf_code inf_weight_residency_add_evicted(struct inf_weight_residency *residency,
+                                               const struct inf_graph *graph, struct inf_error *err)
+{
+    struct inf_constants constants = {0};
+    enum inf_code code = inf_constants_add_graph(&constants, graph, err);
+    inf_constants_merge(&constants);
+    inf_mutex_lock(&residency->mutex);
+    if (code == INF_OK && !grow_gone(residency, constants.count))
+        code = inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to list %zu constants", constants.count);
+    for (size_t i = 0; code == INF_OK && i < constants.count; i++)
+        if (constants.uses[i].blob->data == NULL)
+            residency->gone[residency->gone_count++] = inf_blob_ref(constants.uses[i].blob);
+    inf_mutex_unlock(&residency->mutex);
+    inf_constants_fini(&constants);
+    return code;
+}
+
 // Evicts all constants that may be evicted. The caller has set `busy`, which excludes other
 // threads.
 static void give_up(struct inf_weight_residency *residency, const struct inf_constants *constants)
@@ -127,18 +163,15 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
     size_t count = 0;
     for (size_t i = 0; i < constants->count; i++)
         count += may_go(&constants->uses[i]);
-    struct inf_blob **gone = NULL;
-    if (count > 0)
-        gone = realloc(residency->gone, (residency->gone_count + count) * sizeof *gone);
-    if (gone == NULL)
-        return; // without memory for the list of evicted blobs, no constant is evicted
-    residency->gone = gone;
+    // Without memory for the list of evicted blobs, no constant is evicted.
+    if (count == 0 || !grow_gone(residency, count))
+        return;
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
         if (!may_go(use))
             continue;
         inf_blob_evict(use->blob, use->form);
-        gone[residency->gone_count++] = inf_blob_ref(use->blob);
+        residency->gone[residency->gone_count++] = inf_blob_ref(use->blob);
     }
     // Tell the allocator to return freed memory to the operating system. Otherwise it keeps freed
     // blocks that lie between other allocations.
@@ -175,7 +208,7 @@ static void move_charge(struct inf_device *device, const struct inf_device_held 
     inf_device_add_held(device, &more);
 }
 
-static bool gives_up(struct inf_weight_residency *residency)
+bool inf_weight_residency_evicts(struct inf_weight_residency *residency)
 {
     inf_mutex_lock(&residency->mutex);
     bool allowed = residency->gives_up;
@@ -189,7 +222,7 @@ void inf_weight_residency_review(struct inf_weight_residency *residency,
     struct inf_device_held held = {.tensors = tensors};
     struct inf_form_cost forms = inf_constants_form_cost(constants);
     inf_constants_merge(constants);
-    if (gives_up(residency))
+    if (inf_weight_residency_evicts(residency))
         give_up(residency, constants);
     count_constants(constants, &held);
     inf_mutex_lock(&residency->mutex);

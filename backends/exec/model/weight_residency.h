@@ -35,7 +35,20 @@ void inf_weight_residency_fini(struct inf_weight_residency *residency);
 enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends the use of constants that inf_weight_residency_acquire() began. After the last such call,
+// Keeps constants as they are until inf_weight_residency_release(): those that have their bytes
+// keep them, and evicted ones are not restored.
+void inf_weight_residency_hold(struct inf_weight_residency *residency) INF_MAY_BLOCK;
+
+// Adds the constants of a graph and its subgraphs that are evicted already, because they were read
+// from a file in another form.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_weight_residency_add_evicted(struct inf_weight_residency *residency,
+                                               const struct inf_graph *graph,
+                                               struct inf_error *err) INF_NODISCARD;
+
+// Ends the use of constants that inf_weight_residency_acquire() or inf_weight_residency_hold()
+// began. After the last such call,
 // constants may be evicted again.
 void inf_weight_residency_release(struct inf_weight_residency *residency);
 
@@ -44,6 +57,9 @@ void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency)
 
 // Counts the constants for `device` (NULL: for no device), instead of the previous device.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
+
+// Returns true if inf_weight_residency_allow_eviction() was called. Any thread.
+bool inf_weight_residency_evicts(struct inf_weight_residency *residency);
 
 // Begins a review, which decides which constants are evicted. No compilation or other review runs
 // until inf_weight_residency_end_review(). Returns false if a compilation is in progress; that

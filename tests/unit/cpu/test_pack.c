@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/base/pages.h"
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
@@ -139,7 +140,7 @@ static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, s
             cr_assert_leq(fabsf(got - exact), fabsf(exact) / 256, "%zu, %zu: %g, %g", r, c,
                           (double)got, (double)exact);
         }
-    cr_assert(inf_cpu_pack_restores(pack));
+    cr_assert_not_null(pack->form.restore);
     uint32_t *again = malloc(blob->size_bytes);
     pack->form.restore(&pack->form, again);
     cr_assert_eq(memcmp(again, blob->data, blob->size_bytes), 0, "%zu x %zu", rows, columns);
@@ -240,7 +241,7 @@ Test(pack, of_bytes_replaces_its_constant)
     struct inf_cpu_pack *pack = get_pack(&matrix);
     struct inf_cpu_pack *other = get_pack(&signed_bytes);
     cr_assert_neq(pack, other, "the flip is not part of the key");
-    cr_assert(inf_cpu_pack_restores(pack));
+    cr_assert_not_null(pack->form.restore);
     uint8_t again[140];
     pack->form.restore(&pack->form, again);
     cr_assert_eq(memcmp(again, blob->data, sizeof again), 0);
@@ -258,7 +259,7 @@ Test(pack, in_bf16_does_not_replace_a_constant_that_it_cannot_restore)
         memcpy(blob->data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
         ((uint32_t *)blob->data)[i] = odd[i];
         struct inf_cpu_pack *pack = get_pack(&matrix);
-        cr_assert_not(inf_cpu_pack_restores(pack), "%08x", odd[i]);
+        cr_assert_null(pack->form.restore, "%08x", odd[i]);
         put_pack(pack);
         inf_blob_unref(&blob);
     }
@@ -304,6 +305,157 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
         put_pack(others[i]);
     inf_blob_unref(&blob);
     inf_blob_unref(&other);
+}
+
+// --- packs that were kept in a file ---
+
+// Copies a record with its parts, as if it had been written to a file and read again.
+static struct inf_form_record copy_record(const struct inf_form_record *record)
+{
+    struct inf_form_record copy = *record;
+    copy.pages = inf_shared_pages_create(record->part_bytes[0] + record->part_bytes[1]);
+    cr_assert_not_null(copy.pages);
+    for (size_t i = 0, at = 0; i < INF_FORM_PARTS; at += record->part_bytes[i++])
+        if (record->part_bytes[i] > 0) {
+            copy.parts[i] = (char *)copy.pages->memory + at;
+            memcpy(copy.parts[i], record->parts[i], record->part_bytes[i]);
+        }
+    return copy;
+}
+
+static enum inf_code adopt_record(struct inf_blob *blob, struct inf_form_record *record,
+                                  struct inf_blob_form **form)
+{
+    struct inf_error err = {0};
+    enum inf_code code = inf_cpu_pack_adopt(form, &packs, device, blob, record, &err);
+    cr_expect_eq(code != INF_OK, err.text[0] != '\0');
+    return code;
+}
+
+// Packs a matrix, keeps the pack, and adopts it for an evicted constant: a step that wants the same
+// matrix of this constant finds it, and the constant is restored from it.
+static void check_kept(struct inf_cpu_matrix matrix)
+{
+    struct inf_form_record record;
+    struct inf_blob *blob = matrix.blob;
+    struct inf_cpu_pack *pack = get_pack(&matrix);
+    bool restores = pack->form.restore != NULL;
+    pack->form.describe(&pack->form, &record);
+    cr_expect_str_eq(record.device, "cpu");
+    cr_expect_eq(record.part_bytes[0] + record.part_bytes[1], pack->form.size_bytes);
+    struct inf_form_record copy = copy_record(&record), second = copy_record(&record);
+    struct inf_blob *gone = inf_blob_create_evicted(blob->size_bytes);
+    struct inf_blob_form *form, *again;
+    cr_assert_eq(adopt_record(gone, &copy, &form), INF_OK);
+    cr_expect_null(copy.pages);
+    // A second adoption gives the same form.
+    cr_assert_eq(adopt_record(gone, &second, &again), INF_OK);
+    cr_expect_eq(again, form);
+    matrix.blob = gone;
+    struct inf_cpu_pack *found = get_pack(&matrix);
+    cr_assert_eq(&found->form, form);
+    cr_expect_eq(found->form.size_bytes, pack->form.size_bytes);
+    cr_expect_eq(memcmp(found->panels, pack->panels, record.part_bytes[0]), 0);
+    cr_expect_eq(found->lower != NULL, pack->lower != NULL);
+    cr_assert_eq(found->form.restore != NULL, restores);
+    if (restores) {
+        inf_blob_set_form(gone, form);
+        cr_assert(inf_blob_restore(gone));
+        cr_expect_eq(memcmp(gone->data, blob->data, blob->size_bytes), 0);
+    }
+    put_pack(found);
+    inf_blob_form_unref(&form);
+    inf_blob_form_unref(&again);
+    put_pack(pack);
+    inf_blob_unref(&gone);
+}
+
+Test(pack, that_was_kept_is_adopted)
+{
+    static const struct inf_winograd_form winograd = {2, {0.625, 1.5}};
+    struct inf_blob *blob = blob_of(9 * 6 * 40);
+    for (size_t columns = 1; columns <= 40; columns++) {
+        struct inf_blob *some = blob_of(6 * columns);
+        for (size_t i = 0; i < 6 * columns; i++)
+            ((float *)some->data)[i] = (float)i / 7;
+        check_kept((struct inf_cpu_matrix){some, 6, columns, false});
+        check_kept((struct inf_cpu_matrix){some, 6, columns, true});
+        check_kept((struct inf_cpu_matrix){some, 6, columns, false, .paired = 3});
+        check_kept((struct inf_cpu_matrix){some, 24, columns, false, .bytes = true, .flip = 128});
+        inf_blob_unref(&some);
+    }
+    check_kept((struct inf_cpu_matrix){blob, 6, 360, true, .group = 40});
+    check_kept((struct inf_cpu_matrix){blob, 36 * 6, 40, false, .winograd = &winograd});
+    // With numbers that are not restored from two halves.
+    ((uint32_t *)blob->data)[5] = 0x7f800000;
+    check_kept((struct inf_cpu_matrix){blob, 54, 40, false, .paired = 9});
+    inf_blob_unref(&blob);
+}
+
+// The places of numbers in the description of a pack (pack.c).
+enum {
+    AT_ROWS,
+    AT_COLUMNS,
+    AT_PAIRED,
+    AT_GROUP,
+    AT_FLAGS,
+    AT_POINTS,
+    AT_ISA = 8
+};
+
+Test(pack, that_does_not_fit_its_constant_is_not_adopted)
+{
+    struct inf_blob *blob = blob_of(6 * 40);
+    struct inf_cpu_pack *pack = get_pack(&(struct inf_cpu_matrix){blob, 6, 40, false});
+    struct inf_form_record record;
+    struct inf_blob_form *form;
+    pack->form.describe(&pack->form, &record);
+    static const struct {
+        size_t at;
+        uint64_t value;
+    } changes[] = {{AT_ROWS, 5},
+                   {AT_ROWS, 0},
+                   {AT_ROWS, UINT64_MAX / 2},
+                   {AT_COLUMNS, 41},
+                   {AT_COLUMNS, 0},
+                   {AT_PAIRED, 4},
+                   {AT_PAIRED, 3}, // the panels of pairs have another size
+                   {AT_GROUP, 7},
+                   {AT_FLAGS, 2},             // transposed is 2
+                   {AT_FLAGS, 0x0100},        // 8-bit numbers: four times as many fit
+                   {AT_FLAGS, 0x0200},        // neither true nor false
+                   {AT_FLAGS, 0x010000},      // flip
+                   {AT_FLAGS, 0x01000000},    // Winograd's algorithm without pairs
+                   {AT_FLAGS, 0x0201000000u}, // and with 2: 6 rows are no tiles
+                   {AT_FLAGS, 0x4001000000u}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct inf_form_record changed = copy_record(&record);
+        memcpy(changed.description + 8 * changes[i].at, &changes[i].value, 8);
+        cr_expect_eq(adopt_record(blob, &changed, &form), INF_INVALID, "%zu", i);
+        cr_expect_not_null(changed.pages);
+        inf_shared_pages_unref(&changed.pages);
+    }
+    for (int more = -64; more <= 64; more += 128) {
+        struct inf_form_record changed = copy_record(&record);
+        changed.part_bytes[0] += (size_t)more;
+        cr_expect_eq(adopt_record(blob, &changed, &form), INF_INVALID);
+        changed.part_bytes[0] -= (size_t)more;
+        changed.part_bytes[1] = changed.part_bytes[0];
+        cr_expect_eq(adopt_record(blob, &changed, &form), INF_INVALID, "lower halves of fp32");
+        inf_shared_pages_unref(&changed.pages);
+    }
+    struct inf_form_record changed = copy_record(&record);
+    memcpy(changed.description + 8 * AT_ISA, "another", 8);
+    cr_expect_eq(adopt_record(blob, &changed, &form), INF_UNSUPPORTED);
+    inf_shared_pages_unref(&changed.pages);
+    // Another constant.
+    struct inf_blob *other = blob_of(6 * 41);
+    changed = copy_record(&record);
+    cr_expect_eq(adopt_record(other, &changed, &form), INF_INVALID);
+    inf_shared_pages_unref(&changed.pages);
+    inf_blob_unref(&other);
+    put_pack(pack);
+    inf_blob_unref(&blob);
 }
 
 // --- packing the same matrix in several threads ---

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the contents of a plan's file into a model that is about to be compiled, and back. A plan
+// is used whole or not at all: if a device does not adopt the packed weights that replace a
+// constant, the model is read from its files.
+#include "daemon/load/kept_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+static struct inf_device *find_device(const struct inf_device_list *devices, const char *name)
+{
+    for (uint32_t i = 0; i < devices->count; i++)
+        if (strcmp(inf_device_info(devices->devices[i])->name, name) == 0)
+            return devices->devices[i];
+    return NULL;
+}
+
+// --- reading ---
+
+// Lets a device adopt each form, and gives evicted constants the form that restores them.
+static enum inf_code adopt_forms(struct inf_kept_plan *kept, const struct inf_device_list *devices,
+                                 struct inf_error *err)
+{
+    struct inf_saved_plan *saved = &kept->saved;
+    kept->forms = calloc((size_t)saved->form_count + 1, sizeof(struct inf_blob_form *));
+    if (kept->forms == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for packed weights");
+    for (uint32_t i = 0; i < saved->form_count; i++) {
+        struct inf_plan_form *form = &saved->forms[i];
+        struct inf_device *device = find_device(devices, form->record.device);
+        if (device == NULL)
+            return inf_fail(err, INF_UNSUPPORTED, "there is no device '%s'", form->record.device);
+        INF_TRY(inf_device_adopt_form(device, form->blob, &form->record, &kept->forms[i], err));
+        if (kept->forms[i]->restore != NULL)
+            inf_blob_set_form(form->blob, kept->forms[i]);
+    }
+    return INF_OK;
+}
+
+// Returns true if every constant has its bytes or a form.
+static bool constants_are_complete(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const struct inf_blob *blob = graph->values[i].data;
+        if (blob != NULL && blob->data == NULL && blob->form == NULL)
+            return false;
+    }
+    for (uint32_t i = 0; i < graph->subgraph_count; i++)
+        if (!constants_are_complete(graph->subgraphs[i]))
+            return false;
+    return true;
+}
+
+static enum inf_code check_complete(const struct inf_saved_plan *saved, struct inf_error *err)
+{
+    bool complete = constants_are_complete(saved->graph);
+    for (uint32_t i = 0; i < saved->class_count; i++)
+        complete = complete && constants_are_complete(saved->classes[i].graph);
+    return complete ? INF_OK
+                    : inf_fail(err, INF_INVALID, "a constant has neither bytes nor packed weights");
+}
+
+bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans, uint64_t key,
+                        const struct inf_device_list *devices, const struct inf_log *log)
+{
+    struct inf_error err = {0};
+    *kept = (struct inf_kept_plan){.forms = NULL};
+    if (!inf_plan_cache_find(plans, key, &kept->saved))
+        return false;
+    enum inf_code code = adopt_forms(kept, devices, &err);
+    if (code == INF_OK)
+        code = check_complete(&kept->saved, &err);
+    if (code == INF_OK)
+        return true;
+    inf_log(log, INF_LOG_NOTICE, "plan not used, the model is read instead reason=\"%s\"",
+            err.text);
+    inf_kept_plan_fini(kept);
+    return false;
+}
+
+enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *model,
+                                  const struct inf_device_list *devices, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < kept->saved.class_count; i++) {
+        struct inf_plan_class *class = &kept->saved.classes[i];
+        const struct inf_device *device = find_device(devices, class->device);
+        const struct inf_run_options options = {.precision = (enum inf_precision) class->precision,
+                                                .threads = class->threads};
+        if (device != NULL && class->precision < INF_PRECISIONS)
+            INF_TRY(inf_model_offer(model, device, &options, &class->graph, err));
+    }
+    return INF_OK;
+}
+
+void inf_kept_plan_fini(struct inf_kept_plan *kept)
+{
+    // The forms go before the constants, whose addresses the packs are found by.
+    for (uint32_t i = 0; kept->forms != NULL && i < kept->saved.form_count; i++)
+        inf_blob_form_unref(&kept->forms[i]);
+    free(kept->forms);
+    inf_saved_plan_fini(&kept->saved);
+    *kept = (struct inf_kept_plan){.forms = NULL};
+}
+
+// --- the batch ladder ---
+
+// What the notes of a plan have. It has no padding.
+struct notes {
+    char device[32];
+    uint32_t precision, threads; // of the default options of the device
+    uint32_t rows_max;           // limit of the measurement; 0: nothing was measured
+    uint32_t count;
+    struct {
+        uint64_t rows, run_ns;
+    } rungs[INF_BATCH_RUNGS];
+    uint64_t bytes;
+};
+_Static_assert(sizeof(struct notes) == 48 + 16 * INF_BATCH_RUNGS + 8, "notes have no padding");
+_Static_assert(sizeof(struct notes) <= INF_PLAN_NOTES_BYTES, "notes fit the plan");
+
+// Notes on what the ladder of a served model depends.
+static void describe_measurement(struct notes *notes, const struct inf_served *served,
+                                 uint32_t rows_max)
+{
+    struct inf_run_options options = inf_model_default_options(served->model, served->device);
+    *notes = (struct notes){
+        .precision = options.precision, .threads = options.threads, .rows_max = rows_max};
+    snprintf(notes->device, sizeof notes->device, "%s", inf_device_info(served->device)->name);
+}
+
+void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served,
+                               uint32_t rows_max)
+{
+    const struct inf_batch_ladder *ladder = &served->ladder;
+    struct notes notes;
+    describe_measurement(&notes, served, rows_max);
+    notes.count = ladder->count;
+    for (uint32_t i = 0; i < ladder->count; i++) {
+        notes.rungs[i].rows = ladder->rungs[i].rows;
+        notes.rungs[i].run_ns = ladder->rungs[i].run_ns;
+    }
+    notes.bytes = ladder->bytes;
+    memcpy(facts->notes, &notes, sizeof notes);
+}
+
+// Returns true if the rungs are those of a ladder that a trial can make.
+static bool is_ladder(const struct notes *notes)
+{
+    uint64_t rows = 1;
+    for (uint32_t i = 0; i < notes->count; i++, rows *= 2)
+        if (notes->rungs[i].rows != rows || notes->rungs[i].run_ns == 0)
+            return false;
+    return notes->count != 1 && (notes->count == 0 || rows / 2 <= notes->rows_max) &&
+           notes->bytes <= INF_BATCH_BYTES_MAX;
+}
+
+bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
+                               uint32_t rows_max)
+{
+    struct notes notes, wanted;
+    memcpy(&notes, kept->saved.facts.notes, sizeof notes);
+    describe_measurement(&wanted, served, rows_max);
+    if (rows_max == 0 || memcmp(&notes, &wanted, offsetof(struct notes, count)) != 0 ||
+        notes.count > INF_BATCH_RUNGS || !is_ladder(&notes))
+        return false;
+    struct inf_batch_ladder *ladder = &served->ladder;
+    *ladder = (struct inf_batch_ladder){.count = notes.count, .bytes = notes.bytes};
+    for (uint32_t i = 0; i < notes.count; i++)
+        ladder->rungs[i] = (struct inf_batch_rung){.rows = (uint32_t)notes.rungs[i].rows,
+                                                   .run_ns = notes.rungs[i].run_ns};
+    return true;
+}
+
+// --- keeping ---
+
+// What keep_model() is called with.
+struct keeping {
+    struct inf_plan_cache *plans;
+    uint64_t key;
+    const struct inf_plan_facts *facts;
+};
+
+static int compare_forms(const void *a, const void *b)
+{
+    const struct inf_constant_use *x = a, *y = b;
+    return ((uintptr_t)x->form > (uintptr_t)y->form) - ((uintptr_t)x->form < (uintptr_t)y->form);
+}
+
+// Fills `forms` with each form of the uses once, and returns their number. A constant may be left
+// out if it may be evicted: one of its forms then restores it.
+static uint32_t list_forms(struct inf_plan_form *forms, struct inf_constant_use *uses,
+                           const struct inf_model_kept *kept)
+{
+    uint32_t count = 0;
+    memcpy(uses, kept->uses->uses, kept->uses->count * sizeof *uses);
+    qsort(uses, kept->uses->count, sizeof *uses, compare_forms);
+    for (size_t i = 0; i < kept->uses->count; i++) {
+        struct inf_blob_form *form = uses[i].form;
+        if (form == NULL || form->describe == NULL || (i > 0 && uses[i - 1].form == form))
+            continue;
+        forms[count].blob = uses[i].blob;
+        form->describe(form, &forms[count].record);
+        count++;
+    }
+    return count;
+}
+
+static int compare_blobs(const void *a, const void *b)
+{
+    const struct inf_constant_use *x = a, *y = b;
+    return ((uintptr_t)x->blob > (uintptr_t)y->blob) - ((uintptr_t)x->blob < (uintptr_t)y->blob);
+}
+
+static void mark_replaced(struct inf_plan_form *forms, uint32_t count,
+                          const struct inf_constants *constants)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_constant_use key = {.blob = forms[i].blob};
+        const struct inf_constant_use *found = bsearch(&key, constants->uses, constants->count,
+                                                       sizeof *constants->uses, compare_blobs);
+        forms[i].replaces =
+            found != NULL && inf_constant_is_evictable(found) && found->form->describe != NULL;
+    }
+}
+
+static uint32_t list_classes(struct inf_plan_class *classes, const struct inf_model_kept *kept)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kept->class_count && count < INF_PLAN_CLASSES_MAX; i++) {
+        const struct inf_model_kept_class *from = &kept->classes[i];
+        struct inf_plan_class *class = &classes[count];
+        snprintf(class->device, sizeof class->device, "%s", inf_device_info(from->device)->name);
+        class->precision = from->options.precision;
+        class->threads = from->options.threads;
+        class->graph = (struct inf_graph *)(uintptr_t)from->graph; // the writer only reads it
+        count++;
+    }
+    return count;
+}
+
+static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY_BLOCK
+{
+    const struct keeping *keeping = context;
+    struct inf_saved_plan saved = {.facts = *keeping->facts,
+                                   .graph = (struct inf_graph *)(uintptr_t)kept->graph};
+    struct inf_constant_use *uses = calloc(kept->uses->count + 1, sizeof *uses);
+    saved.forms = calloc(kept->uses->count + 1, sizeof *saved.forms);
+    saved.classes = calloc((size_t)kept->class_count + 1, sizeof *saved.classes);
+    if (uses != NULL && saved.forms != NULL && saved.classes != NULL) {
+        saved.form_count = list_forms(saved.forms, uses, kept);
+        mark_replaced(saved.forms, saved.form_count, kept->constants);
+        saved.class_count = list_classes(saved.classes, kept);
+        inf_plan_cache_keep(keeping->plans, keeping->key, &saved);
+    }
+    free(uses);
+    free(saved.forms);
+    free(saved.classes);
+}
+
+void inf_kept_plan_keep(struct inf_plan_cache *plans, uint64_t key,
+                        const struct inf_plan_facts *facts, struct inf_model *model)
+{
+    struct keeping keeping = {plans, key, facts};
+    (void)!inf_model_lend(model, keep_model, &keeping, NULL);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan that an earlier load kept of a model (backends/saved/plan_file.h), between its file and
+// the model: devices adopt the packed weights, and the model is offered the graphs that were
+// compiled.
+#ifndef INF_DAEMON_LOAD_KEPT_PLAN_H
+#define INF_DAEMON_LOAD_KEPT_PLAN_H
+
+#include "backends/registry.h"
+#include "backends/saved/plan_cache.h"
+#include "daemon/load/served.h"
+
+// A plan that was read. Zeroed: none.
+struct inf_kept_plan {
+    struct inf_saved_plan saved; // its graph is taken by the caller
+    // What devices adopted, one reference each: the packs that a compilation finds. NULL: that form
+    // was not adopted.
+    struct inf_blob_form **forms;
+};
+
+// Finds the plan with this key, and lets the devices adopt its packed weights. Returns false if
+// there is no plan that can be used; the reason is logged. The caller calls inf_kept_plan_fini() in
+// both cases, when the model has compiled what it needs.
+bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans, uint64_t key,
+                        const struct inf_device_list *devices,
+                        const struct inf_log *log) INF_NODISCARD INF_MAY_BLOCK;
+
+// Offers the graphs of the plan to the model, which was made of the plan's graph.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *model,
+                                  const struct inf_device_list *devices,
+                                  struct inf_error *err) INF_NODISCARD;
+
+// Sets the batch ladder of a model to the one that was measured before, if it was measured on the
+// same device, with the same options and the same limit. Returns false if it was not.
+bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
+                               uint32_t rows_max) INF_NODISCARD;
+
+// Notes the batch ladder of a served model in `facts`, for inf_kept_plan_take_ladder().
+void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served,
+                               uint32_t rows_max);
+
+// Keeps the plan of a model for the next load. A failure is logged.
+void inf_kept_plan_keep(struct inf_plan_cache *plans, uint64_t key,
+                        const struct inf_plan_facts *facts, struct inf_model *model) INF_MAY_BLOCK;
+
+// Drops the packs and frees the plan.
+void inf_kept_plan_fini(struct inf_kept_plan *kept);
+
+#endif

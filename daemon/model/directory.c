@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens and lists the directories of models. Links are not followed.
+#include "daemon/model/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int inf_model_directory_open(int parent_fd, const char *name)
+{
+    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+enum inf_code inf_model_directory_visit(int directory_fd, const char *label, void *context,
+                                        enum inf_code (*visit)(void *context, int directory_fd,
+                                                               const char *name,
+                                                               struct inf_error *err),
+                                        struct inf_error *err)
+{
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        int cause = errno;
+        if (fd >= 0)
+            close(fd);
+        return inf_fail(err, INF_DENIED, "directory '%s': %s; " INF_WANTED_READABLE, label,
+                        strerror(cause));
+    }
+    enum inf_code code = INF_OK;
+    const struct dirent *entry;
+    while (code == INF_OK && (entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] != '.')
+            code = visit(context, directory_fd, entry->d_name, err);
+    }
+    closedir(directory);
+    return code;
+}

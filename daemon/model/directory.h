@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories with the files of models.
+#ifndef INF_DAEMON_MODEL_DIRECTORY_H
+#define INF_DAEMON_MODEL_DIRECTORY_H
+
+#include "backends/base/role.h"
+#include "proto/core/status.h"
+
+// The end of an error text about a directory or file that cannot be read.
+#define INF_WANTED_READABLE "wanted one that the user of the daemon can read"
+
+// Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1, and sets errno, if
+// there is no such directory. The caller closes the descriptor.
+int inf_model_directory_open(int parent_fd, const char *name) INF_NODISCARD;
+
+// Calls `visit` for every entry of the directory whose name does not begin with a dot, until a call
+// fails. Errors name the directory `label`.
+//
+// INF_DENIED  the directory cannot be read.
+enum inf_code inf_model_directory_visit(int directory_fd, const char *label, void *context,
+                                        enum inf_code (*visit)(void *context, int directory_fd,
+                                                               const char *name,
+                                                               struct inf_error *err),
+                                        struct inf_error *err) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is made from the plan of an earlier load packs nothing, gives the same answers bit
+// by bit, and is compiled for other shapes and devices like the original.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/exec/model/model.h"
+#include "backends/registry.h"
+#include "daemon/load/kept_plan.h"
+
+#define KEY UINT64_C(77)
+
+static struct inf_device_list devices;
+static struct inf_device *cpu, *ref;
+static char folder[] = "/tmp/inferd-kept-XXXXXX";
+static struct inf_plan_cache *plans;
+
+static void start_test(void)
+{
+    const struct inf_device_options options = {.slots = 2, .threads = 1};
+    cr_assert_not_null(mkdtemp(folder));
+    if (inf_registry_find("cpu") == NULL)
+        cr_skip("built without the cpu backend");
+    cr_assert_eq(inf_device_list_open(&devices, "cpu,ref", &options, NULL), INF_OK);
+    cpu = devices.devices[0];
+    ref = devices.devices[1];
+    cr_assert_eq(inf_plan_cache_create(&plans, folder, (uint64_t)1 << 30, "1.2.3 test", NULL, NULL),
+                 INF_OK);
+}
+
+static void end_test(void)
+{
+    char command[64];
+    for (uint32_t i = 0; i < devices.count; i++) {
+        struct inf_device_memory memory = inf_device_memory(devices.devices[i]);
+        cr_assert_eq(memory.weight_bytes + memory.buffer_bytes + memory.held.bytes, 0u);
+        cr_assert_eq(memory.allocations, 0u);
+    }
+    inf_plan_cache_destroy(&plans);
+    inf_device_list_close(&devices);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(kept_plan, .init = start_test, .fini = end_test);
+
+// --- a model ---
+
+#define SIDE     12
+#define CHANNELS 24
+#define CLASSES  40
+
+static float number_at(size_t i)
+{
+    return (float)((i * 7919 + 13) % 251) / 251 - 0.5f;
+}
+
+static uint32_t add_constant(struct inf_graph *graph, const struct inf_shape *shape)
+{
+    uint32_t value;
+    struct inf_blob *blob = inf_blob_create((size_t)inf_shape_elements(shape) * sizeof(float));
+    cr_assert_not_null(blob);
+    for (size_t i = 0; i < blob->size_bytes / sizeof(float); i++)
+        ((float *)blob->data)[i] = number_at(i + (size_t)shape->dims[0]);
+    cr_assert_eq(inf_graph_add_const(graph, "w", INF_DTYPE_F32, shape, blob, &value, NULL), INF_OK);
+    return value;
+}
+
+static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t *inputs,
+                         uint32_t input_count, union inf_attrs **out_attrs)
+{
+    uint32_t node;
+    struct inf_error err;
+    cr_assert_eq(inf_graph_add_node(graph, op, inf_op_info(op)->name, "", inputs, input_count, 1,
+                                    &node, &err),
+                 INF_OK, "%s", err.text);
+    *out_attrs = &graph->nodes[node].attrs;
+    return graph->nodes[node].outputs[0];
+}
+
+// Makes a network of a 3x3 convolution with a bias, a depthwise and a 1x1 convolution, a sum with
+// the first result, and two products, of which the last shares its weights with the first.
+static struct inf_graph *make_graph(void)
+{
+    struct inf_graph *graph;
+    union inf_attrs *attrs;
+    uint32_t x;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32,
+                                     &INF_SHAPE(INF_DIM_UNKNOWN, SIDE, SIDE, 3), &x, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    uint32_t wide = add_constant(graph, &INF_SHAPE(3, 3, 3, CHANNELS));
+    uint32_t bias = add_constant(graph, &INF_SHAPE(CHANNELS));
+    uint32_t deep = add_constant(graph, &INF_SHAPE(3, 3, CHANNELS, 1));
+    uint32_t narrow = add_constant(graph, &INF_SHAPE(1, 1, CHANNELS, CHANNELS));
+    uint32_t rows = add_constant(graph, &INF_SHAPE(CHANNELS, CLASSES));
+    uint32_t first = add_node(graph, INF_OP_CONV2D, (uint32_t[]){x, wide, bias}, 3, &attrs);
+    attrs->conv2d.padding = INF_PADDING_SAME;
+    attrs->conv2d.activation = INF_ACTIVATION_RELU;
+    uint32_t y = add_node(graph, INF_OP_DEPTHWISE_CONV2D, (uint32_t[]){first, deep}, 2, &attrs);
+    attrs->depthwise_conv2d.padding = INF_PADDING_SAME;
+    y = add_node(graph, INF_OP_CONV2D, (uint32_t[]){y, narrow}, 2, &attrs);
+    y = add_node(graph, INF_OP_BINARY, (uint32_t[]){y, first}, 2, &attrs);
+    y = add_node(graph, INF_OP_REDUCE, (uint32_t[]){y}, 1, &attrs);
+    attrs->reduce.kind = INF_REDUCE_MEAN;
+    attrs->reduce.axes = (struct inf_ints){.count = 2, .values = {1, 2}};
+    y = add_node(graph, INF_OP_MATMUL, (uint32_t[]){y, rows}, 2, &attrs);
+    y = add_node(graph, INF_OP_MATMUL, (uint32_t[]){y, rows}, 2, &attrs);
+    attrs->matmul.transpose_b = true;
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    return graph;
+}
+
+static struct inf_model *make_model(struct inf_graph **graph, bool already_run)
+{
+    struct inf_device *const hosts[] = {cpu, ref};
+    struct inf_model *model = NULL;
+    struct inf_error err = {0};
+    const struct inf_pass_options options = {.evaluator = inf_registry_evaluator(),
+                                             .already_run = already_run};
+    cr_assert_eq(inf_model_create(&model, graph, hosts, 2, &options, &err), INF_OK, "%s", err.text);
+    return model;
+}
+
+// Runs the model with `rows` rows on a device, and returns the answer; the caller frees it.
+static float *run_model(struct inf_model *model, struct inf_device *device, int64_t rows)
+{
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    size_t count = (size_t)rows * SIDE * SIDE * 3;
+    cr_assert_eq(
+        inf_model_acquire(model, device, &INF_SHAPE(rows, SIDE, SIDE, 3), &executable, &err),
+        INF_OK, "%s", err.text);
+    struct inf_blob *x = inf_blob_create(count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        ((float *)x->data)[i] = number_at(i * 31);
+    float *y = calloc((size_t)rows * CHANNELS + 16, sizeof *y);
+    const void *inputs[] = {x->data};
+    void *outputs[] = {y};
+    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    inf_model_release(model, &executable);
+    inf_blob_unref(&x);
+    return y;
+}
+
+static void expect_answer(struct inf_model *model, struct inf_device *device, int64_t rows,
+                          const float *wanted, double tolerance)
+{
+    float *y = run_model(model, device, rows);
+    for (size_t i = 0; i < (size_t)rows * CHANNELS; i++)
+        cr_assert_float_eq((double)y[i], (double)wanted[i], tolerance, "row count %d, element %zu",
+                           (int)rows, i);
+    free(y);
+}
+
+// Compiles a model for 1 and 4 rows, and keeps its plan. The answers for 1, 2 and 4 rows are
+// written to `answers`.
+static void keep_model(float *answers[5])
+{
+    const struct inf_plan_facts facts = {.format = "test", .content_hash = 5};
+    struct inf_graph *graph = make_graph();
+    struct inf_model *model = make_model(&graph, false);
+    answers[1] = run_model(model, cpu, 1);
+    answers[4] = run_model(model, cpu, 4);
+    inf_model_allow_eviction(model);
+    inf_kept_plan_keep(plans, KEY, &facts, model);
+    cr_expect_gt(inf_model_memory(model).weight_bytes, 0u);
+    answers[2] = run_model(model, cpu, 2);
+    inf_model_unref(&model);
+}
+
+static struct inf_model *load_model(struct inf_kept_plan *kept)
+{
+    struct inf_error err = {0};
+    cr_assert(inf_kept_plan_find(kept, plans, KEY, &devices, NULL));
+    struct inf_model *model = make_model(&kept->saved.graph, true);
+    cr_assert_eq(inf_kept_plan_offer(kept, model, &devices, &err), INF_OK, "%s", err.text);
+    return model;
+}
+
+static void free_answers(float *answers[5])
+{
+    for (int i = 0; i < 5; i++)
+        free(answers[i]);
+}
+
+Test(kept_plan, packs_nothing_and_gives_the_same_answers)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    struct inf_model *model = load_model(&kept);
+    cr_expect_str_eq(kept.saved.facts.format, "test");
+    cr_expect_eq(kept.saved.class_count, 2);
+    cr_expect_geq(kept.saved.form_count, 4, "three convolutions and two products");
+    uint64_t before = inf_model_memory(model).const_bytes;
+    expect_answer(model, cpu, 4, answers[4], 0);
+    expect_answer(model, cpu, 1, answers[1], 0);
+    cr_expect_not(inf_model_outgrew_offers(model));
+    inf_kept_plan_fini(&kept);
+    struct inf_model_memory memory = inf_model_memory(model);
+    cr_expect_eq(memory.packing_ns, 0u, "a weight was packed");
+    cr_expect_eq(memory.const_bytes, before, "a constant was restored");
+    inf_model_allow_eviction(model);
+    expect_answer(model, cpu, 1, answers[1], 0);
+    inf_model_unref(&model);
+    free_answers(answers);
+}
+
+Test(kept_plan, is_compiled_for_other_shapes_and_devices)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    struct inf_model *model = load_model(&kept);
+    expect_answer(model, cpu, 2, answers[2], 0);
+    cr_expect(inf_model_outgrew_offers(model));
+    expect_answer(model, ref, 2, answers[2], 1e-4);
+    expect_answer(model, cpu, 4, answers[4], 0);
+    inf_kept_plan_fini(&kept);
+    inf_model_allow_eviction(model);
+    expect_answer(model, cpu, 2, answers[2], 0);
+    expect_answer(model, ref, 1, answers[1], 1e-4);
+    inf_model_unref(&model);
+    free_answers(answers);
+}
+
+// The plan of a model that was made from a plan has the same bytes.
+Test(kept_plan, of_a_kept_plan_is_the_same)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    struct stat status, again;
+    char path[64];
+    keep_model(answers);
+    snprintf(path, sizeof path, "%s/plan-%016llx", folder, (unsigned long long)KEY);
+    cr_assert_eq(stat(path, &status), 0);
+    struct inf_model *model = load_model(&kept);
+    expect_answer(model, cpu, 4, answers[4], 0);
+    expect_answer(model, cpu, 1, answers[1], 0);
+    inf_kept_plan_keep(plans, KEY, &kept.saved.facts, model);
+    inf_kept_plan_fini(&kept);
+    inf_model_unref(&model);
+    cr_assert_eq(stat(path, &again), 0);
+    cr_expect_neq(again.st_ino, status.st_ino);
+    cr_expect_eq(again.st_size, status.st_size);
+    model = load_model(&kept);
+    expect_answer(model, cpu, 1, answers[1], 0);
+    expect_answer(model, ref, 4, answers[4], 1e-4);
+    inf_kept_plan_fini(&kept);
+    inf_model_unref(&model);
+    free_answers(answers);
+}
+
+// A plan whose model is never compiled frees what it has.
+Test(kept_plan, that_is_not_compiled_leaves_nothing)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    struct inf_model *model = load_model(&kept);
+    inf_model_unref(&model);
+    inf_kept_plan_fini(&kept);
+    cr_assert(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    inf_graph_destroy(&kept.saved.graph);
+    inf_kept_plan_fini(&kept);
+    free_answers(answers);
+}
+
+// Without the device that packed the weights, the plan is not used.
+Test(kept_plan, for_another_device_is_not_used)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    const struct inf_device_list others = {.devices = {ref}, .count = 1};
+    cr_expect_not(inf_kept_plan_find(&kept, plans, KEY, &others, NULL));
+    cr_expect_null(kept.saved.graph);
+    inf_kept_plan_fini(&kept);
+    free_answers(answers);
+}
+
+// --- the batch ladder ---
+
+// Changes the note at `index` (numbers of 64 bits), and expects that the ladder is not taken.
+static void expect_no_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
+                             size_t index, uint64_t value)
+{
+    struct inf_kept_plan changed = *kept;
+    memcpy(changed.saved.facts.notes + 8 * index, &value, sizeof value);
+    cr_expect_not(inf_kept_plan_take_ladder(&changed, served, 8), "note %zu", index);
+}
+
+Test(kept_plan, has_the_batch_ladder_that_was_measured)
+{
+    struct inf_graph *graph = make_graph();
+    struct inf_served served = {
+        .model = make_model(&graph, false),
+        .device = cpu,
+        .ladder = {.count = 3, .rungs = {{1, 100}, {2, 150}, {4, 200}}, .bytes = 4096}};
+    struct inf_kept_plan kept = {.forms = NULL};
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8), "nothing was noted");
+    inf_kept_plan_note_ladder(&kept.saved.facts, &served, 8);
+    const struct inf_batch_ladder measured = served.ladder;
+    served.ladder = (struct inf_batch_ladder){.count = 0};
+    cr_assert(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_expect_eq(served.ladder.count, 3);
+    cr_expect_eq(served.ladder.bytes, 4096);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_expect_eq(served.ladder.rungs[i].rows, measured.rungs[i].rows);
+        cr_expect_eq(served.ladder.rungs[i].run_ns, measured.rungs[i].run_ns);
+    }
+    // It is of this device, these options and this limit only.
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 16));
+    served.device = ref;
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    served.device = cpu;
+    inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 1});
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 0});
+    cr_expect(inf_kept_plan_take_ladder(&kept, &served, 8));
+    // What no trial makes: the notes are a name of 32 bytes, four numbers of 32 bits, the rows and
+    // times of six rungs, and the bytes.
+    expect_no_ladder(&kept, &served, 6, 2);              // from 2 rows on
+    expect_no_ladder(&kept, &served, 7, 0);              // in no time
+    expect_no_ladder(&kept, &served, 10, 8);             // 1, 2 and 8 rows
+    expect_no_ladder(&kept, &served, 5, 8 | 1ull << 32); // one rung
+    expect_no_ladder(&kept, &served, 5, 8 | 7ull << 32); // more rungs than there are
+    expect_no_ladder(&kept, &served, 18, INF_BATCH_BYTES_MAX + 1);
+    inf_model_unref(&served.model);
+}
