@@ -36,6 +36,12 @@ static const struct {
     {"q8_product", inf_cpu_q8_product_kernels},
     {"q8_eltwise", inf_cpu_q8_eltwise_kernels},
     {"blocks", inf_cpu_blocks_kernels},
+    {"plain_binary", inf_cpu_plain_binary_kernels},
+    {"plain_reduce", inf_cpu_plain_reduce_kernels},
+    {"channels", inf_cpu_channel_kernels},
+    {"mirror_pad", inf_cpu_mirror_kernels},
+    {"cumulate", inf_cpu_cumulate_kernels},
+    {"nms", inf_cpu_nms_kernels},
 };
 
 static enum inf_code check_operand(const struct inf_graph *graph, const struct inf_node *node,

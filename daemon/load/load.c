@@ -20,6 +20,7 @@
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/sequence_lengths.h"
 #include "proto/wire/message.h"
 
 struct load {
@@ -196,7 +197,7 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     return inf_model_copy_graph(base->model, &load->graph, err);
 }
 
-// Sets load->plan_key to the key of the model's files and of the setting that changes its graph.
+// Sets load->plan_key to the key of the model's files and of the settings that change its graph.
 static void find_plan_key(struct load *load)
 {
     const struct inf_load_options *options = load->options;
@@ -206,6 +207,8 @@ static void find_plan_key(struct load *load)
         inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
     hash = inf_record_hash_text(hash, load->location.file);
     hash = inf_record_hash_text(hash, load->config.signature);
+    if (load->config.sequence_lengths[0] != '\0')
+        hash = inf_record_hash_text(hash, load->config.sequence_lengths);
     load->plan_key = hash | 1;
 }
 
@@ -244,8 +247,17 @@ static void offer_plan(const struct load *load, struct inf_served *served)
 
 static enum inf_code read_model(struct load *load, struct inf_error *err)
 {
+    struct inf_sequence_lengths parsed;
+    struct inf_sequence_length lengths[INF_LIMIT_TENSORS];
+    if (!inf_sequence_lengths_parse(load->config.sequence_lengths, &parsed))
+        return inf_fail(err, INF_INVALID, "sequence_lengths = %s: wanted INPUT=COUNT",
+                        load->config.sequence_lengths);
+    for (uint32_t i = 0; i < parsed.count; i++)
+        lengths[i] = (struct inf_sequence_length){parsed.names[i], parsed.counts[i]};
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
                                               .signature = load->config.signature,
+                                              .lengths = lengths,
+                                              .length_count = parsed.count,
                                               .description = &load->description,
                                               .cancelled = &load->order->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
@@ -259,6 +271,9 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     if (load->config.signature[0] != '\0')
         load->info.content_hash =
             inf_record_hash_text(load->info.content_hash, load->config.signature);
+    if (load->config.sequence_lengths[0] != '\0')
+        load->info.content_hash =
+            inf_record_hash_text(load->info.content_hash, load->config.sequence_lengths);
     snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
     if (load->description != NULL && load->description->problem[0] != '\0')
         inf_log(load->options->log, INF_LOG_WARNING,

@@ -11,6 +11,7 @@
 
 #include "backends/base/name.h"
 #include "daemon/config/file.h"
+#include "daemon/model/sequence_lengths.h"
 #include "daemon/model/shapes.h"
 #include "daemon/model/state_pairs.h"
 #include "daemon/model/versions.h"

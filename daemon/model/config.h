@@ -41,6 +41,7 @@ struct inf_model_config {
     uint32_t reserve_slots;
     char session_pairs[INF_CONFIG_TEXT];
     char signature[INF_CONFIG_TEXT];
+    char sequence_lengths[INF_CONFIG_TEXT];
     uint32_t shadow_interval;
     uint32_t slow_ms;
     uint32_t idle_unload_ms;

@@ -45,6 +45,8 @@
 #define INF_LIMIT_TRACE_PARENT 128u
 #define INF_LIMIT_TRACE_STATE  512u
 #define INF_LIMIT_RANK         8
+// Most classes of pair_coupling, whose kernel keeps two numbers of each on the stack.
+#define INF_LIMIT_COUPLED_CLASSES 1024
 // Dimensions are less than this, so that they fit int32.
 #define INF_LIMIT_DIM          ((int64_t)1 << 31)
 #define INF_LIMIT_TENSOR_BYTES ((uint64_t)4 << 30) // maximum size of one tensor

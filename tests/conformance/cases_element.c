@@ -101,6 +101,38 @@ void make_search_sorted(struct one_node *one, struct random *random, uint32_t nu
     add_like(one, random, shape);
 }
 
+void make_pair_coupling(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
+                        .shape = INF_SHAPE(random_in(random, 0, 5), 1 + number % 7, 1 + number % 7),
+                        .filling = FILL_POSITIVE};
+    add_operand(one, random, &x);
+}
+
+// Boxes on a grid of quarters, so that overlaps at the threshold and equal scores occur.
+void make_nms(struct one_node *one, struct random *random, uint32_t number)
+{
+    int64_t count = random_in(random, 0, 70);
+    float threshold = (float)random_in(random, 0, 4) / 4, lowest = (float)(number % 3) - 1;
+    unsigned extremes = number % 5 == 0 ? EXTREME_ALL : EXTREME_ZERO;
+    struct operand boxes = {.dtype = INF_DTYPE_F32,
+                            .shape = INF_SHAPE(count, 4),
+                            .filling = FILL_QUARTERS,
+                            .extremes = extremes};
+    struct operand scores = {.dtype = INF_DTYPE_F32,
+                             .shape = INF_SHAPE(count),
+                             .filling = number % 2 == 0 ? FILL_QUARTERS : FILL_UNIFORM,
+                             .extremes = extremes};
+    one->output_count = 3;
+    one->attrs.nms.pad = true;
+    one->attrs.nms.strict = number % 4 < 2;
+    add_operand(one, random, &boxes);
+    add_operand(one, random, &scores);
+    add_scalar(one, (int32_t)random_in(random, 0, 80));
+    one_node_const(one, INF_DTYPE_F32, (struct inf_shape){0}, &threshold);
+    one_node_const(one, INF_DTYPE_F32, (struct inf_shape){0}, &lowest);
+}
+
 void make_bincount(struct one_node *one, struct random *random, uint32_t number)
 {
     int32_t size = (int32_t)random_in(random, 0, 9);

@@ -43,6 +43,7 @@ static const struct random_nature natures[INF_OP_COUNT] = {
     [INF_OP_CUMULATE] = {.open = 1, .rounds = true},
     [INF_OP_TOPK] = {.open = 1, .jumps = true},
     [INF_OP_SEARCH_SORTED] = {.open = 2, .jumps = true},
+    [INF_OP_PAIR_COUPLING] = {.rounds = true},
     [INF_OP_BINCOUNT] = {.open = 4, .rounds = true},
     [INF_OP_BAND] = {.open = 1},
     [INF_OP_GATHER_ND] = {.open = 1},

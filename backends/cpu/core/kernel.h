@@ -146,6 +146,12 @@ extern const struct inf_cpu_kernel inf_cpu_gather_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_plain_binary_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_plain_reduce_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_channel_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_mirror_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_cumulate_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_nms_kernels[];
 
 // Sets *out_kernel to the first kernel of the table that can compute `node`. Kernels are static.
 //

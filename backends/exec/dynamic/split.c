@@ -160,7 +160,7 @@ static enum inf_code drop_unused(struct inf_graph *graph, bool *used, struct inf
     for (uint32_t v = 0; v < graph->value_count; v++)
         if (!used[v])
             inf_blob_unref(&graph->values[v].data);
-    return inf_graph_verify(graph, err);
+    return inf_graph_verify_part(graph, err);
 }
 
 static enum inf_code make_parts(struct splitter *splitter, struct inf_error *err)

@@ -89,6 +89,22 @@ enum inf_code inf_infer_search_sorted(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
+enum inf_code inf_infer_pair_coupling(struct inf_infer *infer)
+{
+    struct inf_shape y = *inf_infer_input(infer, 0);
+    char text[INF_SHAPE_TEXT_SIZE];
+    if (y.rank < 0)
+        return inf_infer_output(infer, 0, &y);
+    int64_t classes = INF_DIM_UNKNOWN;
+    if (y.rank < 2 || !inf_dim_merge(y.dims[y.rank - 2], y.dims[y.rank - 1], &classes) ||
+        classes > INF_LIMIT_COUPLED_CLASSES)
+        return inf_shape_fault(infer, "the shape is %s, wanted matrices [k,k], k at most %d",
+                               inf_shape_print(&y, text), INF_LIMIT_COUPLED_CLASSES);
+    y.dims[--y.rank] = 0;
+    y.dims[y.rank - 1] = classes;
+    return inf_infer_output(infer, 0, &y);
+}
+
 enum inf_code inf_infer_bincount(struct inf_infer *infer)
 {
     const struct inf_shape *x = inf_infer_input(infer, 0);

@@ -104,6 +104,7 @@ static enum domain node_domain(const struct inf_node *node)
     case INF_OP_ROI_ALIGN:
     case INF_OP_GRID_SAMPLE:
     case INF_OP_RNN:
+    case INF_OP_PAIR_COUPLING:
         return DOMAIN_FLOAT;
     case INF_OP_SCATTER_ND:
         return node->attrs.scatter_nd.kind == INF_SCATTER_NONE ? DOMAIN_ANY : DOMAIN_NUMERIC;

@@ -18,6 +18,7 @@ struct verifier {
     unsigned char *states;    // states[v] is the enum value_state of value v
     struct inf_shape *shapes; // scratch memory: the inferred shapes of the outputs of one node
     enum inf_dtype *dtypes;   // scratch memory: the inferred types of the outputs of one node
+    bool is_part;             // true: recorded shapes may say more than those that are inferred
     struct inf_error *err;
 };
 
@@ -138,6 +139,20 @@ static enum inf_code check_order(struct verifier *verifier, uint32_t index)
     return INF_OK;
 }
 
+// Returns true if the recorded shape agrees with the inferred one.
+static bool shapes_agree(const struct verifier *verifier, const struct inf_shape *recorded,
+                         const struct inf_shape *inferred)
+{
+    if (!verifier->is_part)
+        return inf_shape_equal(recorded, inferred);
+    if (inferred->rank < 0)
+        return true;
+    bool fits = recorded->rank == inferred->rank;
+    for (int32_t i = 0; fits && i < inferred->rank; i++)
+        fits = inferred->dims[i] == INF_DIM_UNKNOWN || inferred->dims[i] == recorded->dims[i];
+    return fits;
+}
+
 // Checks that the recorded types and shapes equal the inferred ones.
 static enum inf_code check_shapes(struct verifier *verifier, const struct inf_node *node)
 {
@@ -151,7 +166,8 @@ static enum inf_code check_shapes(struct verifier *verifier, const struct inf_no
         const struct inf_value *value = &verifier->graph->values[node->outputs[i]];
         char has[INF_SHAPE_TEXT_SIZE];
         char wanted[INF_SHAPE_TEXT_SIZE];
-        if (value->dtype != infer.dtypes[i] || !inf_shape_equal(&value->shape, &infer.shapes[i]))
+        if (value->dtype != infer.dtypes[i] ||
+            !shapes_agree(verifier, &value->shape, &infer.shapes[i]))
             return inf_fail(
                 verifier->err, INF_INVALID, "node '%s': output %u is %s %s, wanted %s %s",
                 node->name, i, inf_dtype_name(value->dtype), inf_shape_print(&value->shape, has),
@@ -179,7 +195,7 @@ static enum inf_code verify_graph(struct verifier *verifier)
     return check_outputs(verifier);
 }
 
-static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth,
+static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, bool is_part,
                                struct inf_error *err);
 
 // Checks that the inputs of a node's subgraph have the types of the node's inputs.
@@ -212,7 +228,7 @@ static enum inf_code check_node_subgraphs(const struct inf_graph *graph, struct 
             return inf_fail(err, INF_INVALID, "node '%s': subgraph %d is another node's too",
                             node.name, *indices[i]);
         taken[*indices[i]] = true;
-        INF_TRY(verify_at(graph->subgraphs[*indices[i]], depth + 1, err));
+        INF_TRY(verify_at(graph->subgraphs[*indices[i]], depth + 1, false, err));
         INF_TRY(check_subgraph_types(graph, &node, graph->subgraphs[*indices[i]], err));
     }
     return INF_OK;
@@ -234,7 +250,8 @@ static enum inf_code check_subgraphs(const struct inf_graph *graph, uint32_t dep
     return code;
 }
 
-static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, struct inf_error *err)
+static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, bool is_part,
+                               struct inf_error *err)
 {
     INF_TRY(check_subgraphs(graph, depth, err));
     size_t most_outputs = 1;
@@ -249,6 +266,7 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
         .shapes = calloc(most_outputs, sizeof *verifier.shapes),
         .dtypes = calloc(most_outputs, sizeof *verifier.dtypes),
         .err = err,
+        .is_part = is_part,
     };
     enum inf_code code =
         verifier.states == NULL || verifier.shapes == NULL || verifier.dtypes == NULL
@@ -263,5 +281,10 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, st
 
 enum inf_code inf_graph_verify(const struct inf_graph *graph, struct inf_error *err)
 {
-    return verify_at(graph, 0, err);
+    return verify_at(graph, 0, false, err);
+}
+
+enum inf_code inf_graph_verify_part(const struct inf_graph *graph, struct inf_error *err)
+{
+    return verify_at(graph, 0, true, err);
 }

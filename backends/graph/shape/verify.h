@@ -14,4 +14,10 @@
 // INF_INVALID  the first fault; the text names the node or value, the actual and the wanted state.
 enum inf_code inf_graph_verify(const struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
+// Verifies a part of a graph whose shapes were inferred in the whole graph. The recorded shape of a
+// value may have more known dimensions than inference finds in the part: the node that makes a list
+// of sizes, some of them constants, may be in another part.
+enum inf_code inf_graph_verify_part(const struct inf_graph *graph,
+                                    struct inf_error *err) INF_NODISCARD;
+
 #endif

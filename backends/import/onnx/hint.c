@@ -20,6 +20,7 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
                           "save the optimised model with graph optimisation level 'extended' "
                           "or less: layouts are chosen at load",
                       text[] = "tokenise the text before: tensors hold numbers",
+                      map[] = "export the step behind it, whose input is a tensor",
                       training[] = "export the model for inference";
     static const struct {
         const char *domain, *name, *hint;
@@ -41,6 +42,8 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
         {"com.microsoft.nchwc", "", layout},
         {"com.ms.internal.nhwc", "", layout},
         {"ai.onnx.contrib", "", text},
+        {"ai.onnx.ml", "DictVectorizer", map},
+        {"ai.onnx.ml", "CastMap", map},
         {"ai.onnx.preview.training", "", training},
         {"ai.onnx.training", "", training},
     };

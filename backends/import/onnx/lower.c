@@ -140,7 +140,8 @@ static void check_sequences(struct inf_onnx_scope *s)
 {
     for (uint32_t i = 0; inf_build_ok(&s->b) && !s->op->takes_sequences && i < s->input_count; i++)
         if (inf_onnx_is_sequence(s->inputs[i]))
-            inf_build_fail(&s->b, INF_UNSUPPORTED, "input %u is a sequence, wanted a tensor", i);
+            inf_build_fail(&s->b, INF_UNSUPPORTED,
+                           "input %u is a sequence or an empty optional, wanted a tensor", i);
 }
 
 // Replaces the handles of narrow inputs by their values, unless the operator takes handles. Returns

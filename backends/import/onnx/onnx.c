@@ -12,6 +12,7 @@
 #include "backends/import/common/missing.h"
 #include "backends/import/onnx/functions.h"
 #include "backends/import/onnx/hint.h"
+#include "backends/import/onnx/list.h"
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
@@ -178,25 +179,115 @@ static enum inf_code add_input(struct inf_onnx_scope *s, struct inf_onnx_frame *
     return name_value(frame, port->name, value, err);
 }
 
+// Adds an input that is a tensor, or a constant if the caller has bound it to one.
+static enum inf_code add_tensor_input(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                                      const struct inf_onnx_port *port,
+                                      const struct inf_import_options *options)
+{
+    for (uint32_t i = 0; options != NULL && i < options->bound_count; i++)
+        if (strcmp(options->bound[i].name, port->name) == 0)
+            return bind_input(s, frame, port, &options->bound[i]);
+    return add_input(s, frame, port);
+}
+
+// Returns the number of tensors that the caller gives for an input; -1 if it gives none.
+static int64_t find_length(const struct inf_import_options *options, const char *name)
+{
+    for (uint32_t i = 0; options != NULL && i < options->length_count; i++)
+        if (strcmp(options->lengths[i].name, name) == 0)
+            return options->lengths[i].count;
+    return -1;
+}
+
+// Adds the inputs NAME.0, NAME.1 and so on for an input that is a sequence.
+static enum inf_code add_sequence_input(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                                        const struct inf_onnx_port *port,
+                                        const struct inf_import_options *options)
+{
+    int64_t count = find_length(options, port->name);
+    if (count < 0 || count > INF_LIMIT_TENSORS)
+        return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "input '%.200s': is a sequence, whose length (at most %u) must be "
+                               "set by sequence_lengths",
+                               port->name, INF_LIMIT_TENSORS);
+    if (inf_onnx_narrow_dtype(port->type) != INF_DTYPE_NONE)
+        return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_DTYPE_MISMATCH,
+                               "input '%.200s': is a sequence of %s, which is not built",
+                               port->name, inf_onnx_type_name(port->type));
+    uint32_t *values = inf_onnx_list_make(s, (uint32_t)count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++) {
+        struct inf_onnx_port item = *port;
+        size_t size = strlen(port->name) + sizeof ".4294967295";
+        char *name = inf_arena_alloc(s->import->arena, size);
+        if (name == NULL)
+            return inf_fail(s->b.err, INF_EXHAUSTED, "no memory for names");
+        snprintf(name, size, "%s.%u", port->name, i);
+        item.name = name;
+        INF_TRY(add_tensor_input(s, frame, &item, options));
+        if (!inf_onnx_names_find(&frame->names, name, &values[i]))
+            return inf_fail(s->b.err, INF_INTERNAL, "input '%.200s' got no value", name);
+    }
+    uint32_t sequence = inf_onnx_sequence_add(s, values, (uint32_t)count);
+    INF_TRY(s->b.code);
+    return name_value(frame, port->name, sequence, s->b.err);
+}
+
+static enum inf_code add_port(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                              const struct inf_onnx_port *port,
+                              const struct inf_import_options *options)
+{
+    if (port->is_optional && find_length(options, port->name) == 0) {
+        uint32_t absent = inf_onnx_absent_add(s);
+        INF_TRY(s->b.code);
+        return name_value(frame, port->name, absent, s->b.err);
+    }
+    return port->is_sequence && port->not_tensor == NULL
+               ? add_sequence_input(s, frame, port, options)
+               : add_tensor_input(s, frame, port, options);
+}
+
 static enum inf_code add_inputs(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                 const struct inf_import_options *options)
 {
     const struct inf_onnx_graph *graph = &s->import->model->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct inf_onnx_port *port = &graph->inputs[i];
-        const struct inf_bound_input *bound = NULL;
         uint32_t ignored;
         // Skip an initialiser, which is a constant. Up to IR version 3, initialisers had to be
         // listed as inputs too.
-        if (inf_onnx_names_find(&frame->names, port->name, &ignored))
-            continue;
-        for (uint32_t j = 0; options != NULL && j < options->bound_count; j++)
-            if (strcmp(options->bound[j].name, port->name) == 0)
-                bound = &options->bound[j];
-        if (bound != NULL)
-            INF_TRY(bind_input(s, frame, port, bound));
-        else
-            INF_TRY(add_input(s, frame, port));
+        if (!inf_onnx_names_find(&frame->names, graph->inputs[i].name, &ignored))
+            INF_TRY(add_port(s, frame, &graph->inputs[i], options));
+    }
+    return INF_OK;
+}
+
+// Makes `value` an output called `name`. A node must compute each output, so an output that is an
+// input or constant gets an identity node.
+static enum inf_code add_output(struct inf_onnx_scope *s, const char *name, uint32_t value)
+{
+    value = inf_onnx_narrow_value(value);
+    if (s->b.graph->values[value].producer == INF_NODE_NONE) {
+        uint32_t node;
+        INF_TRY(inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, name, "", &value, 1, 1, &node,
+                                   s->b.err));
+        value = s->b.graph->nodes[node].outputs[0];
+        INF_TRY(inf_shape_infer_node(s->b.graph, node, s->b.err));
+    }
+    return inf_graph_add_output(s->b.graph, name, value, s->b.err);
+}
+
+// Makes the tensors of a sequence the outputs NAME.0, NAME.1 and so on. An empty optional has none.
+static enum inf_code add_sequence_output(struct inf_onnx_scope *s, const char *name,
+                                         uint32_t number)
+{
+    const struct inf_onnx_sequence *sequence =
+        &s->import->sequences.items[number - INF_ONNX_SEQUENCE_FIRST];
+    char item[INF_LIMIT_TENSOR_NAME + 16];
+    for (uint32_t i = 0; i < sequence->count; i++) {
+        if (inf_onnx_is_sequence(sequence->values[i]))
+            return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                                   "output '%.200s': is a sequence of sequences", name);
+        snprintf(item, sizeof item, "%.*s.%u", (int)INF_LIMIT_TENSOR_NAME, name, i);
+        INF_TRY(add_output(s, item, sequence->values[i]));
     }
     return INF_OK;
 }
@@ -206,24 +297,13 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
     const struct inf_onnx_graph *graph = &s->import->model->graph;
     for (uint32_t i = 0; i < graph->output_count; i++) {
         uint32_t value = INF_VALUE_NONE;
-        const struct inf_onnx_frame *at = frame;
         const struct inf_onnx_port *port = &graph->outputs[i];
-        if (!inf_onnx_names_find(&at->names, port->name, &value) || value == INF_VALUE_NONE)
+        if (!inf_onnx_names_find(&frame->names, port->name, &value) || value == INF_VALUE_NONE)
             return inf_fail(s->b.err, INF_INVALID, "output '%.200s': no node makes it", port->name);
         if (inf_onnx_is_sequence(value))
-            return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
-                                   "output '%.200s': is a sequence, wanted a tensor", port->name);
-        value = inf_onnx_narrow_value(value);
-        // A node must compute each output, so an output that is an input or constant gets an
-        // identity node.
-        if (s->b.graph->values[value].producer == INF_NODE_NONE) {
-            uint32_t node;
-            INF_TRY(inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,
-                                       &node, s->b.err));
-            value = s->b.graph->nodes[node].outputs[0];
-            INF_TRY(inf_shape_infer_node(s->b.graph, node, s->b.err));
-        }
-        INF_TRY(inf_graph_add_output(s->b.graph, port->name, value, s->b.err));
+            INF_TRY(add_sequence_output(s, port->name, value));
+        else
+            INF_TRY(add_output(s, port->name, value));
     }
     return INF_OK;
 }

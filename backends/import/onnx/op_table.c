@@ -25,6 +25,7 @@ static const struct inf_onnx_op_table *const tables[] = {
     &inf_onnx_ops_bits,
     &inf_onnx_ops_sample,
     &inf_onnx_ops_loss,
+    &inf_onnx_ops_deform,
     &inf_onnx_ops_branch,
     &inf_onnx_ops_loop,
     &inf_onnx_ops_unconv,
@@ -47,6 +48,8 @@ static const struct inf_onnx_op_table *const tables[] = {
     &inf_onnx_ops_early,
     &inf_onnx_ops_classic,
     &inf_onnx_ops_trees,
+    &inf_onnx_ops_trees_flat,
+    &inf_onnx_ops_support,
     &inf_onnx_ops_label,
     &inf_onnx_ops_text,
 };

@@ -39,6 +39,7 @@ extern const struct inf_onnx_op_table inf_onnx_ops_bits;
 extern const struct inf_onnx_op_table inf_onnx_ops_linear;
 extern const struct inf_onnx_op_table inf_onnx_ops_sample;
 extern const struct inf_onnx_op_table inf_onnx_ops_loss;
+extern const struct inf_onnx_op_table inf_onnx_ops_deform;
 extern const struct inf_onnx_op_table inf_onnx_ops_sequence;
 extern const struct inf_onnx_op_table inf_onnx_ops_patch;
 extern const struct inf_onnx_op_table inf_onnx_ops_feature;
@@ -46,6 +47,8 @@ extern const struct inf_onnx_op_table inf_onnx_ops_spectral;
 extern const struct inf_onnx_op_table inf_onnx_ops_early;
 extern const struct inf_onnx_op_table inf_onnx_ops_classic;
 extern const struct inf_onnx_op_table inf_onnx_ops_trees;
+extern const struct inf_onnx_op_table inf_onnx_ops_trees_flat;
+extern const struct inf_onnx_op_table inf_onnx_ops_support;
 extern const struct inf_onnx_op_table inf_onnx_ops_label;
 extern const struct inf_onnx_op_table inf_onnx_ops_text;
 

@@ -296,18 +296,35 @@ static enum inf_code read_shape(const struct reader *reader, struct inf_onnx_por
     return INF_OK;
 }
 
+// If a TypeProto is of kind `kind` (4: sequence, 9: optional), replaces it by the type of its
+// elements and returns true.
+static bool enter_type(struct inf_pb_field *type, uint32_t kind)
+{
+    struct inf_pb_field field;
+    inf_onnx_field(type->bytes, kind, &field);
+    if (field.number == 0)
+        return false;
+    inf_onnx_field(field.bytes, 1, type);
+    return true;
+}
+
 static enum inf_code read_port(const struct reader *reader, struct inf_span message,
                                struct inf_onnx_port *port)
 {
     static const struct {
         uint32_t field;
         const char *name;
-    } others[] = {
-        {4, "a sequence"}, {5, "a map"}, {7, "opaque"}, {8, "a sparse tensor"}, {9, "an optional"}};
+    } others[] = {{4, "a sequence of sequences"},
+                  {5, "a map"},
+                  {7, "opaque"},
+                  {8, "a sparse tensor"},
+                  {9, "an optional inside another type"}};
     struct inf_pb_field type, field;
     *port = (struct inf_onnx_port){.shape.rank = INF_RANK_UNKNOWN};
     INF_TRY(read_text(reader, message, 1, &port->name));
     inf_onnx_field(message, 2, &type);
+    port->is_optional = enter_type(&type, 9);
+    port->is_sequence = enter_type(&type, 4);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(others); i++) {
         inf_onnx_field(type.bytes, others[i].field, &field);
         if (field.number != 0)

@@ -63,8 +63,10 @@ struct inf_onnx_node {
 struct inf_onnx_port {
     const char *name;
     int32_t type;           // TensorProto.DataType; 0 if the file has no type
-    const char *not_tensor; // such as "a sequence"; NULL for tensors
+    const char *not_tensor; // such as "a map"; NULL for tensors, and for sequences of tensors
     struct inf_shape shape; // unknown rank if the file has no shape
+    // A sequence of tensors of `type` and `shape`; an optional one of these, or of a tensor.
+    bool is_sequence, is_optional;
 };
 
 struct inf_onnx_graph {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences of tensors. They exist only during the import, so their lengths and positions must be
-// known then. A sequence is identified by a number larger than any value, and never becomes part of
+// known then. So do optionals without element; an optional with one is represented by its element.
+// A sequence is identified by a number larger than any value, and never becomes part of
 // the graph.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 #define INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
@@ -15,6 +16,7 @@
 struct inf_onnx_sequence {
     const uint32_t *values; // the tensors of the sequence, in the import's arena
     uint32_t count;
+    bool is_absent; // true: no sequence, but an optional without element
 };
 
 struct inf_onnx_sequences {

@@ -53,6 +53,12 @@ void inf_pb_put_float(struct inf_pb_writer *writer, uint32_t field, float value)
     append_bytes(writer, &value, sizeof value);
 }
 
+void inf_pb_put_double(struct inf_pb_writer *writer, uint32_t field, double value)
+{
+    put_varint(writer, (uint64_t)field << 3 | 1);
+    append_bytes(writer, &value, sizeof value);
+}
+
 void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *data, size_t size)
 {
     put_varint(writer, (uint64_t)field << 3 | 2);

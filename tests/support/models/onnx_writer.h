@@ -24,6 +24,8 @@ void inf_pb_writer_fini(struct inf_pb_writer *writer);
 void inf_pb_put_int(struct inf_pb_writer *writer, uint32_t field, int64_t value);
 // Appends a FIXED32 field.
 void inf_pb_put_float(struct inf_pb_writer *writer, uint32_t field, float value);
+// Appends a FIXED64 field.
+void inf_pb_put_double(struct inf_pb_writer *writer, uint32_t field, double value);
 // Appends a field of bytes.
 void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *data, size_t size);
 // Appends a field with a text.

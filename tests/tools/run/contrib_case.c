@@ -144,6 +144,30 @@ static void write_value(struct inf_pb_writer *to, uint32_t field, const json_t *
         inf_pb_put_text(to, field, json_string_value(value));
 }
 
+// Writes a TensorProto of floats, doubles or integers as an attribute's value.
+static void write_tensor(struct inf_pb_writer *to, const json_t *tensor)
+{
+    const struct type *type = find_type(tensor);
+    json_t *item;
+    size_t index;
+    inf_pb_open(to, 5);
+    json_array_foreach(json_object_get(tensor, "dims"), index, item)
+    {
+        inf_pb_put_int(to, 1, json_integer_value(item));
+    }
+    inf_pb_put_int(to, 2, type->number);
+    json_array_foreach(json_object_get(tensor, "data"), index, item)
+    {
+        if (type->dtype == INF_DTYPE_F32)
+            inf_pb_put_float(to, 4, (float)read_float(item));
+        else if (type->dtype == INF_DTYPE_F64)
+            inf_pb_put_double(to, 10, read_float(item));
+        else
+            inf_pb_put_int(to, type->dtype == INF_DTYPE_I64 ? 7 : 5, read_int(item));
+    }
+    inf_pb_close(to);
+}
+
 static void write_attribute(struct inf_pb_writer *to, const char *name, const json_t *attribute)
 {
     // For each type of attribute: its name in the file, the field of AttributeProto that holds its
@@ -152,7 +176,7 @@ static void write_attribute(struct inf_pb_writer *to, const char *name, const js
         const char *type;
         uint32_t field;
         int64_t number;
-    } kinds[] = {{"float", 2, 1},  {"int", 3, 2},  {"string", 4, 3},
+    } kinds[] = {{"float", 2, 1},  {"int", 3, 2},  {"string", 4, 3}, {"tensor", 5, 4},
                  {"floats", 7, 6}, {"ints", 8, 7}, {"strings", 9, 8}};
     const char *type = json_string_value(json_object_get(attribute, "type"));
     const json_t *value = json_object_get(attribute, "value"), *item;
@@ -163,7 +187,9 @@ static void write_attribute(struct inf_pb_writer *to, const char *name, const js
         inf_pb_open(to, 5);
         inf_pb_put_text(to, 1, name);
         inf_pb_put_int(to, 20, kinds[i].number);
-        if (json_is_array(value))
+        if (strcmp(type, "tensor") == 0)
+            write_tensor(to, value);
+        else if (json_is_array(value))
             json_array_foreach(value, index, item)
             {
                 write_value(to, kinds[i].field, item, type[0]);

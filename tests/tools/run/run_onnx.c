@@ -7,8 +7,9 @@
 // differ by half a unit in the last place of the output's largest element, too.
 //
 // Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" for each test,
-// then the counts. "bound" means that inputs that determine shapes were given as constants when the
-// model was imported. --list names the tests that are expected to fail, one "TEST reason" per line,
+// then the counts. A sequence is as many inputs or outputs as it has tensors in the data set.
+// "bound" means that inputs that determine shapes were given as constants when the model was
+// imported. --list names the tests that are expected to fail, one "TEST reason" per line,
 // or "LABEL:TEST reason" for tests that fail only in the data with that label. Exit status: 0 if
 // exactly the listed tests fail, 1 otherwise, 2 usage.
 #include <dirent.h>
@@ -25,12 +26,11 @@
 #include "backends/storage/file.h"
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
+#include "tests/tools/run/onnx_case.h"
 
-#define PATH_SIZE 4096
 #define DEPTH_MAX 4
 // Only float inputs of at most this many elements may determine shapes, such as scales or regions.
-#define SMALL_COUNT  64
-#define LIGHT_SUFFIX "_output_0.pb"
+#define SMALL_COUNT 64
 // Half the distance of FP32 numbers around 1. Recorded sums of FP32 numbers, such as Fourier
 // transforms, have rounding errors in proportion to their largest terms where the exact sum is 0.
 #define ROUNDING 0x1p-24
@@ -44,136 +44,16 @@ struct judge {
     unsigned tests, ok, bound, unsupported, failed, unexpected;
 };
 
-// One test: the inputs of its model by name, and one data set.
-struct test {
-    const char *name;
-    char directory[PATH_SIZE];
-    char model[256];
-    struct inf_arena arena;
-    struct inf_string_pool strings;        // the strings of inputs and outputs, and of the run
-    const char *inputs[INF_LIMIT_TENSORS]; // names of the inputs, in the order of the model file
-    struct inf_shape shapes[INF_LIMIT_TENSORS];
-    enum inf_dtype dtypes[INF_LIMIT_TENSORS];
-    uint32_t input_count;
-    struct inf_onnx_tensor given[INF_LIMIT_TENSORS];
-    bool is_bound[INF_LIMIT_TENSORS];
-    bool is_light;
-    uint32_t nodes, transposes; // number of nodes and transposes in the graph after the passes
-};
-
-// --- reading a test's model, inputs and expected outputs ---
-
-static enum inf_code read_tensor(struct test *test, const char *name,
-                                 struct inf_onnx_tensor *tensor, struct inf_error *err)
-{
-    struct inf_tally tally = INF_TALLY_INIT;
-    const struct inf_onnx_files files = {.place.directory_fd = -1, .tally = &tally};
-    char *data = NULL;
-    size_t size;
-    int fd;
-    INF_TRY(inf_directory_open(&fd, test->directory, err));
-    enum inf_code code = inf_file_read_all(&data, &size, fd, name, (uint64_t)1 << 31, err);
-    close(fd);
-    INF_TRY(code);
-    struct inf_span bytes = {(const uint8_t *)data, size};
-    code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, &test->strings, err);
-    free(data);
-    return code;
-}
-
-static bool is_initializer(const struct inf_onnx_graph *graph, struct inf_arena *arena,
-                           const char *name)
-{
-    for (uint32_t i = 0; i < graph->initializer_count; i++) {
-        struct inf_pb_field field;
-        const char *own;
-        inf_onnx_field(graph->initializers[i], 8, &field);
-        if (inf_onnx_text(&own, arena, field.bytes, NULL) == INF_OK && strcmp(own, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-// Reads the names of the model's inputs, in the order of the file.
-static enum inf_code read_inputs(struct test *test, struct inf_error *err)
-{
-    struct inf_onnx_model model;
-    char *data = NULL;
-    size_t size;
-    int fd;
-    INF_TRY(inf_directory_open(&fd, test->directory, err));
-    enum inf_code code = inf_file_read_all(&data, &size, fd, test->model, (uint64_t)1 << 31, err);
-    close(fd);
-    INF_TRY(code);
-    code = inf_onnx_model_read(&model, &test->arena, (struct inf_span){(uint8_t *)data, size}, err);
-    for (uint32_t i = 0; code == INF_OK && i < model.graph.input_count; i++) {
-        const struct inf_onnx_port *port = &model.graph.inputs[i];
-        if (is_initializer(&model.graph, &test->arena, port->name))
-            continue;
-        if (test->input_count == INF_LIMIT_TENSORS)
-            code = inf_fail(err, INF_UNSUPPORTED, "has more than %u inputs", INF_LIMIT_TENSORS);
-        else {
-            test->shapes[test->input_count] = port->shape;
-            test->dtypes[test->input_count] = inf_onnx_dtype(port->type);
-            test->inputs[test->input_count++] = port->name;
-        }
-    }
-    free(data);
-    return code;
-}
-
-// Makes the input arange(n) / n in the shape of the model's input.
-static enum inf_code make_ramp(struct test *test, struct inf_error *err)
-{
-    struct inf_onnx_tensor *tensor = &test->given[0];
-    size_t count;
-    *tensor = (struct inf_onnx_tensor){
-        .name = test->inputs[0], .dtype = INF_DTYPE_F32, .shape = test->shapes[0]};
-    if (test->input_count != 1 || !inf_shape_count(&tensor->shape, &count))
-        return inf_fail(err, INF_UNSUPPORTED, "its one input has no known shape");
-    tensor->data = inf_blob_create(count * sizeof(float));
-    if (tensor->data == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory");
-    for (size_t i = 0; i < count; i++)
-        ((float *)tensor->data->data)[i] = (float)((double)i / (double)count);
-    return INF_OK;
-}
-
-// Sets the type that the model declares if the file has another one: old test data stores the bits
-// of BF16 as UINT16.
-static void settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
-{
-    if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
-        tensor->dtype = INF_DTYPE_BF16;
-}
-
-static enum inf_code read_set(struct test *test, unsigned set, struct inf_error *err)
-{
-    char name[64];
-    if (test->is_light)
-        return make_ramp(test, err);
-    for (uint32_t i = 0; i < test->input_count; i++) {
-        snprintf(name, sizeof name, "test_data_set_%u/input_%u.pb", set, i);
-        INF_TRY(read_tensor(test, name, &test->given[i], err));
-        settle_type(&test->given[i], test->dtypes[i]);
-    }
-    return INF_OK;
-}
-
-static void drop_set(struct test *test)
-{
-    for (uint32_t i = 0; i < test->input_count; i++)
-        inf_blob_unref(&test->given[i].data);
-    inf_string_pool_fini(&test->strings);
-}
-
 // --- running a test ---
 
-static enum inf_code load_model(const struct judge *judge, const struct test *test,
+static enum inf_code load_model(const struct judge *judge, const struct onnx_case *test,
                                 struct inf_model **out_model, struct inf_error *err)
 {
     struct inf_bound_input bound[INF_LIMIT_TENSORS];
-    struct inf_import_options options = {.evaluator = inf_registry_evaluator(), .bound = bound};
+    struct inf_import_options options = {.evaluator = inf_registry_evaluator(),
+                                         .bound = bound,
+                                         .lengths = test->lengths,
+                                         .length_count = test->length_count};
     struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
     struct inf_graph *graph = NULL;
     int fd;
@@ -196,49 +76,42 @@ struct made {
     const void *data;
 };
 
-static enum inf_code compare_output(struct test *test, const struct made *made,
-                                    const struct inf_graph *graph, unsigned set, uint32_t index,
-                                    struct inf_error *err)
+static enum inf_code compare_output(struct onnx_case *test, const struct made *made,
+                                    const struct inf_graph *graph, uint32_t index,
+                                    struct inf_onnx_tensor *wanted, struct inf_error *err)
 {
     static const struct tool_tolerance tolerance = {
         .atol = 1e-7, .rtol = 1e-3, .of_largest = ROUNDING};
-    struct inf_onnx_tensor wanted;
-    char name[512], has[INF_SHAPE_TEXT_SIZE], wants[INF_SHAPE_TEXT_SIZE];
-    if (test->is_light)
-        snprintf(name, sizeof name, "%.*s" LIGHT_SUFFIX, (int)strlen(test->model) - 5, test->model);
-    else
-        snprintf(name, sizeof name, "test_data_set_%u/output_%u.pb", set, index);
-    INF_TRY(read_tensor(test, name, &wanted, err));
-    settle_type(&wanted, made->dtype);
-    enum inf_code code = INF_OK;
+    char has[INF_SHAPE_TEXT_SIZE], wants[INF_SHAPE_TEXT_SIZE];
+    onnx_case_settle_type(wanted, made->dtype);
     struct inf_npy reference = {
-        .dtype = wanted.dtype, .shape = wanted.shape, .data = wanted.data->data};
-    if (wanted.dtype != made->dtype || !inf_shape_equal(&wanted.shape, &made->shape)) {
-        code = inf_fail(err, INF_INTERNAL, "output %u is %s %s, wanted %s %s", index,
+        .dtype = wanted->dtype, .shape = wanted->shape, .data = wanted->data->data};
+    if (wanted->dtype != made->dtype || !inf_shape_equal(&wanted->shape, &made->shape))
+        return inf_fail(err, INF_INTERNAL, "output %u is %s %s, wanted %s %s", index,
                         inf_dtype_name(made->dtype), inf_shape_print(&made->shape, has),
-                        inf_dtype_name(wanted.dtype), inf_shape_print(&wanted.shape, wants));
-    } else {
-        const struct inf_strings strings = {.constants = inf_shared_strings_pool(graph->strings),
-                                            .run = &test->strings};
-        struct tool_difference difference =
-            made->dtype == INF_DTYPE_BYTES
-                ? tool_compare_strings(&strings, made->data, wanted.data->data,
-                                       inf_shape_elements(&made->shape))
-                : tool_compare(made->data, &reference, &tolerance);
-        if (!difference.ok)
-            code =
-                inf_fail(err, INF_INTERNAL, "output %u differs by up to %.3g (%.3g of the value)",
-                         index, difference.max_abs, difference.max_rel);
-    }
-    inf_blob_unref(&wanted.data);
-    return code;
+                        inf_dtype_name(wanted->dtype), inf_shape_print(&wanted->shape, wants));
+    const struct inf_strings strings = {.constants = inf_shared_strings_pool(graph->strings),
+                                        .run = &test->strings};
+    struct tool_difference difference =
+        made->dtype == INF_DTYPE_BYTES
+            ? tool_compare_strings(&strings, made->data, wanted->data->data,
+                                   inf_shape_elements(&made->shape))
+            : tool_compare(made->data, &reference, &tolerance);
+    return difference.ok
+               ? INF_OK
+               : inf_fail(err, INF_INTERNAL, "output %u differs by up to %.3g (%.3g of the value)",
+                          index, difference.max_abs, difference.max_rel);
 }
 
 // Compares all outputs. Outputs of known size are in `outputs`; the run allocated the others.
-static enum inf_code compare_outputs(struct test *test, struct inf_executable *executable,
-                                     void *const *outputs, unsigned set, struct inf_error *err)
+static enum inf_code compare_all(struct onnx_case *test, struct inf_executable *executable,
+                                 void *const *outputs, struct onnx_items *wanted,
+                                 struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
+    if (wanted->count != graph->output_count)
+        return inf_fail(err, INF_INTERNAL, "there are %u outputs, wanted %u", graph->output_count,
+                        wanted->count);
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         struct made made = {value->dtype, value->shape, outputs[i]};
@@ -248,12 +121,25 @@ static enum inf_code compare_outputs(struct test *test, struct inf_executable *e
         if (made.data == NULL)
             return inf_fail(err, INF_UNSUPPORTED, "output '%s' has no known size",
                             graph->outputs[i].name);
-        INF_TRY(compare_output(test, &made, graph, set, i, err));
+        INF_TRY(compare_output(test, &made, graph, i, &wanted->tensors[i], err));
     }
     return INF_OK;
 }
 
-static enum inf_code run_executable(struct test *test, struct inf_executable *executable,
+static enum inf_code compare_outputs(struct onnx_case *test, struct inf_executable *executable,
+                                     void *const *outputs, unsigned set, struct inf_error *err)
+{
+    struct inf_onnx_tensor tensors[INF_LIMIT_TENSORS];
+    struct onnx_items wanted = {tensors, 0, INF_LIMIT_TENSORS};
+    enum inf_code code = onnx_case_read_wanted(test, set, &wanted, err);
+    if (code == INF_OK)
+        code = compare_all(test, executable, outputs, &wanted, err);
+    for (uint32_t i = 0; i < wanted.count; i++)
+        inf_blob_unref(&tensors[i].data);
+    return code;
+}
+
+static enum inf_code run_executable(struct onnx_case *test, struct inf_executable *executable,
                                     unsigned set, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
@@ -295,7 +181,7 @@ static enum inf_code run_executable(struct test *test, struct inf_executable *ex
 }
 
 // Runs one data set. Inputs that are marked as bound become constants of the model.
-static enum inf_code try_set(const struct judge *judge, struct test *test, unsigned set,
+static enum inf_code try_set(const struct judge *judge, struct onnx_case *test, unsigned set,
                              struct inf_error *err)
 {
     struct inf_model *model = NULL;
@@ -317,7 +203,7 @@ static enum inf_code try_set(const struct judge *judge, struct test *test, unsig
 
 // Marks inputs that may determine shapes as bound: integers, and with `floats` also small float
 // inputs. Returns false if no input is newly marked.
-static bool bind_more(struct test *test, bool floats)
+static bool bind_more(struct onnx_case *test, bool floats)
 {
     bool changed = false;
     for (uint32_t i = 0; i < test->input_count; i++) {
@@ -338,11 +224,11 @@ static bool is_refused(enum inf_code code)
     return code != INF_OK && code != INF_INTERNAL;
 }
 
-static enum inf_code run_set(const struct judge *judge, struct test *test, unsigned set,
+static enum inf_code run_set(const struct judge *judge, struct onnx_case *test, unsigned set,
                              bool *bound, struct inf_error *err)
 {
     memset(test->is_bound, 0, sizeof test->is_bound);
-    enum inf_code code = read_set(test, set, err);
+    enum inf_code code = onnx_case_read_set(test, set, err);
     bool readable = code == INF_OK;
     if (readable)
         code = try_set(judge, test, set, err);
@@ -358,13 +244,13 @@ static enum inf_code run_set(const struct judge *judge, struct test *test, unsig
         }
         *bound |= second == INF_OK;
     }
-    drop_set(test);
+    onnx_case_drop_set(test);
     return code;
 }
 
-static bool has_set(const struct test *test, unsigned set)
+static bool has_set(const struct onnx_case *test, unsigned set)
 {
-    char path[PATH_SIZE + 64];
+    char path[ONNX_CASE_PATH_SIZE + 64];
     snprintf(path, sizeof path, "%s/test_data_set_%u", test->directory, set);
     return test->is_light ? set == 0 : access(path, R_OK) == 0;
 }
@@ -388,14 +274,14 @@ static bool is_known(const struct judge *judge, const char *name)
     return is_listed(judge, name) || is_listed(judge, labelled);
 }
 
-static void judge_test(struct judge *judge, struct test *test)
+static void judge_test(struct judge *judge, struct onnx_case *test)
 {
     struct inf_error err = {0};
     bool bound = false;
     unsigned set = 0;
     if (judge->only != NULL && strcmp(judge->only, test->name) != 0)
         return;
-    enum inf_code code = read_inputs(test, &err);
+    enum inf_code code = onnx_case_read_ports(test, &err);
     for (; code == INF_OK && has_set(test, set); set++)
         code = run_set(judge, test, set, &bound, &err);
     if (code == INF_OK && set == 0)
@@ -437,7 +323,7 @@ static bool ends_with(const char *text, const char *end)
 
 static void judge_file(struct judge *judge, const char *directory, const char *name)
 {
-    struct test *test = calloc(1, sizeof *test);
+    struct onnx_case *test = calloc(1, sizeof *test);
     const char *slash = strrchr(directory, '/');
     bool is_light = strcmp(name, "model.onnx") != 0;
     char stem[256];
@@ -459,7 +345,7 @@ static void judge_directory(struct judge *judge, const char *directory, int dept
     int count = depth < DEPTH_MAX ? scandir(directory, &entries, NULL, by_name) : 0;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
-        char path[PATH_SIZE];
+        char path[ONNX_CASE_PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", directory, name);
         if (ends_with(name, ".onnx"))
             judge_file(judge, directory, name);

@@ -21,6 +21,9 @@ static struct inf_model *model;
 static struct inf_executable *executable;
 static struct inf_error err;
 static float buffers[2][64]; // memory for outputs 0 and 1 if their size is known
+// Lengths of inputs that are sequences, for the next import.
+static struct inf_sequence_length sequence_lengths[2];
+static uint32_t sequence_count;
 
 static inline void set_up(void)
 {
@@ -50,7 +53,9 @@ static inline void tear_down(void)
 // Imports the model that the test has written to the writer, then empties the writer.
 static inline enum inf_code import_model(struct inf_pb_writer *writer, struct inf_graph **graph)
 {
-    const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
+    const struct inf_import_options options = {.evaluator = inf_registry_evaluator(),
+                                               .lengths = sequence_lengths,
+                                               .length_count = sequence_count};
     int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     cr_assert_eq(write(fd, writer->data, writer->size), (ssize_t)writer->size);
     close(fd);

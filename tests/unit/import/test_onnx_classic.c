@@ -271,11 +271,11 @@ Test(onnx_classic, refuses_trees_whose_nodes_are_no_tree)
         expect_refused(writer, "");
     }
     writer = open_trees("TreeEnsembleRegressor", 3);
-    expect_refused(writer, "target_treeids has 0 numbers");
+    expect_refused(writer, "target_ids has 0 numbers");
     writer = open_trees("TreeEnsembleRegressor", 3);
     put_targets(&writer);
     inf_onnx_put_attr_int(&writer, "n_targets", 0);
-    expect_refused(writer, "target_weights");
+    expect_refused(writer, "has 0 outputs");
     writer = open_node("TreeEnsembleRegressor");
     expect_refused(writer, "nodes_treeids has 0 numbers");
 }

@@ -111,6 +111,26 @@ Test(ref, searches_sorted_lines)
     expect_output(INF_DTYPE_I32, SHAPE(2), I32(0, 0));
 }
 
+Test(ref, couples_the_probabilities_of_pairs)
+{
+    // Of two classes, the probability of the pair is the answer, unless both are nearly equal.
+    begin_case(INF_OP_PAIR_COUPLING);
+    add_input(INF_DTYPE_F32, SHAPE(2, 2, 2), F32(0, 0.75f, 0.25f, 0, 0, 0.5f, 0.5f, 0));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(0.75f, 0.25f, 0.5f, 0.5f));
+    // Pairs that agree with each other: x[i,j] = p[i] / (p[i] + p[j]) for p = 1/7, 2/7, 4/7. The
+    // result is that of LIBSVM's multiclass_probability(), which ends at its
+    // tolerance.
+    begin_case(INF_OP_PAIR_COUPLING);
+    add_input(INF_DTYPE_F64, SHAPE(3, 3),
+              F64(0, 1.0 / 3, 0.2, 2.0 / 3, 0, 1.0 / 3, 0.8, 2.0 / 3, 0));
+    expect_output(INF_DTYPE_F64, SHAPE(3),
+                  F64(0.14349381985014367, 0.28518021945996763, 0.5713259606898886));
+    begin_case(INF_OP_PAIR_COUPLING);
+    add_input(INF_DTYPE_F32, SHAPE(2, 3), F32(0, 0, 0, 0, 0, 0));
+    expect_failure(
+        "node 'node' (pair_coupling): the shape is [2,3], wanted matrices [k,k], k at most 1024");
+}
+
 Test(ref, counts_numbers)
 {
     int32_t size = 4;

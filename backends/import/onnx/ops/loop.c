@@ -113,6 +113,10 @@ static void lower_loop(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     uint32_t rounds = s->inputs[0], keep = s->inputs[1];
+    if (inf_onnx_is_sequence(rounds) || inf_onnx_is_sequence(keep)) {
+        inf_build_fail(&s->b, INF_INVALID, "its count or condition is a sequence");
+        return;
+    }
     bool known = (rounds == INF_VALUE_NONE || inf_build_const_number(&s->b, rounds, &most)) &&
                  (keep == INF_VALUE_NONE || inf_build_const_number(&s->b, keep, &condition));
     bool is_endless = rounds == INF_VALUE_NONE;
@@ -284,7 +288,8 @@ static void lower_scan(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"Loop", lower_loop, 0, INF_LIMIT_NODE_INPUTS, INF_LIMIT_NODE_INPUTS, 0},
+    {"Loop", lower_loop, 0, INF_LIMIT_NODE_INPUTS, INF_LIMIT_NODE_INPUTS, 0,
+     .takes_sequences = true},
     {"Scan", lower_scan, 0, INF_LIMIT_NODE_INPUTS, INF_LIMIT_NODE_INPUTS, 0},
 };
 

@@ -5,6 +5,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/axes.h"
 
 static void lower_transpose(struct inf_onnx_scope *s)
 {
@@ -150,6 +151,22 @@ static uint32_t read_list_attribute(struct inf_onnx_scope *s, const char *name)
                                               : INF_VALUE_NONE;
 }
 
+// Adds a slice whose axes a run computes. Axes that are not listed begin at 0 and have no end.
+static uint32_t add_computed_slice(struct inf_onnx_scope *s, uint32_t starts, uint32_t ends,
+                                   uint32_t steps)
+{
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    uint32_t axes = s->inputs[3];
+    const uint32_t inputs[] = {
+        s->inputs[0], inf_onnx_axes_spread(s, axes, starts, rank, 0),
+        inf_onnx_axes_spread(s, axes, ends, rank, INT32_MAX),
+        steps == INF_VALUE_NONE
+            ? inf_build_list(&s->b, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1}, (uint32_t)rank)
+            : inf_onnx_axes_spread(s, axes, steps, rank, 1)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
+    return inf_build_value(&s->b, &node);
+}
+
 static void lower_slice(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
@@ -161,6 +178,10 @@ static void lower_slice(struct inf_onnx_scope *s)
     int32_t rank = inf_build_rank(&s->b, x);
     if (starts == INF_VALUE_NONE || ends == INF_VALUE_NONE) {
         inf_build_fail(&s->b, INF_INVALID, "lacks starts or ends");
+        return;
+    }
+    if (!old && inf_onnx_axes_computed(s, 3)) {
+        s->outputs[0] = add_computed_slice(s, starts, ends, steps);
         return;
     }
     struct inf_build_ints axes = read_slice_axes(s, starts, axes_value, rank);
@@ -240,6 +261,21 @@ static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint3
     return inf_build_value(&s->b, &node);
 }
 
+// Adds the amounts for every axis, first all before and then all after, of a padding whose axes or
+// amounts a run computes.
+static uint32_t spread_pads(struct inf_onnx_scope *s)
+{
+    uint32_t pads = s->inputs[1], axes = inf_onnx_input(s, 3), halves[2];
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    if (axes == INF_VALUE_NONE)
+        return pads;
+    int64_t count = inf_build_known_dim(&s->b, axes, 0);
+    for (int64_t i = 0; i < 2; i++)
+        halves[i] = inf_onnx_axes_spread(
+            s, axes, inf_build_slice(&s->b, pads, 0, i * count, (i + 1) * count, 1), rank, 0);
+    return inf_build_concat(&s->b, halves, 2, 0);
+}
+
 static void lower_pad(struct inf_onnx_scope *s)
 {
     int64_t before[INF_LIMIT_RANK] = {0}, after[INF_LIMIT_RANK] = {0};
@@ -253,8 +289,8 @@ static void lower_pad(struct inf_onnx_scope *s)
                                  (double)inf_onnx_attr_float(s, "value", 0));
     } else if (inf_onnx_input(s, 1) == INF_VALUE_NONE) {
         inf_build_fail(&s->b, INF_INVALID, "lacks pads");
-    } else if (!inf_build_is_const(&s->b, s->inputs[1]) && inf_onnx_input(s, 3) == INF_VALUE_NONE) {
-        s->outputs[0] = add_computed_padding(s, x, s->inputs[1], mode, value);
+    } else if (!inf_build_is_const(&s->b, s->inputs[1]) || inf_onnx_axes_computed(s, 3)) {
+        s->outputs[0] = add_computed_padding(s, x, spread_pads(s), mode, value);
         return;
     } else {
         pads = inf_build_const_ints(&s->b, s->inputs[1], "pads");

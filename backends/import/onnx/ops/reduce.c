@@ -5,6 +5,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/axes.h"
 
 // Kinds of reductions that the graph has no operator for; they are built from other reductions.
 enum {
@@ -92,9 +93,39 @@ static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct in
     }
 }
 
+// Lowers a kind whose axes a run computes.
+static uint32_t lower_computed(struct inf_onnx_scope *s, uint32_t x, bool keep)
+{
+    enum inf_reduce_kind kind = INF_REDUCE_SUM;
+    bool is_bool = inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL;
+    uint32_t axes = s->inputs[1], count;
+    if (s->op->kind == KIND_L1)
+        x = inf_build_unary(&s->b, INF_UNARY_ABS, x);
+    else if (s->op->kind == KIND_L2 || s->op->kind == KIND_SUM_SQUARE)
+        x = inf_build_unary(&s->b, INF_UNARY_SQUARE, x);
+    else if (s->op->kind == KIND_LOG_SUM_EXP)
+        kind = INF_REDUCE_LOG_SUM_EXP;
+    else if (s->op->kind == INF_REDUCE_MAX)
+        kind = is_bool ? INF_REDUCE_ANY : INF_REDUCE_MAX;
+    else if (s->op->kind == INF_REDUCE_MIN)
+        kind = is_bool ? INF_REDUCE_ALL : INF_REDUCE_MIN;
+    else if (s->op->kind == INF_REDUCE_PROD)
+        kind = INF_REDUCE_PROD;
+    (void)inf_onnx_attr_int(s, "noop_with_empty_axes", 0); // there are axes
+    uint32_t y = inf_onnx_axes_reduce(s, kind, x, axes, keep, &count);
+    if (s->op->kind == INF_REDUCE_MEAN)
+        return inf_build_div(&s->b, y, inf_build_cast(&s->b, count, inf_build_dtype(&s->b, y)));
+    if (s->op->kind == KIND_L2)
+        return inf_build_unary(&s->b, INF_UNARY_SQRT, y);
+    return s->op->kind == KIND_LOG_SUM ? inf_build_unary(&s->b, INF_UNARY_LOG, y) : y;
+}
+
 static void lower_reduce(struct inf_onnx_scope *s)
 {
-    struct inf_ints axes = read_axes(s, inf_build_rank(&s->b, s->inputs[0]));
+    bool computed = s->opset >= find_axes_input_opset(s) && inf_onnx_axes_computed(s, 1);
+    struct inf_ints axes = {.count = 0};
+    if (!computed)
+        axes = read_axes(s, inf_build_rank(&s->b, s->inputs[0]));
     bool keep = inf_onnx_attr_int(s, "keepdims", 1) != 0;
     uint32_t x = s->inputs[0];
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
@@ -102,7 +133,8 @@ static void lower_reduce(struct inf_onnx_scope *s)
         s->op->kind == KIND_L2 || s->op->kind == KIND_LOG_SUM || s->op->kind == KIND_LOG_SUM_EXP;
     if (needs_float && !inf_dtype_is_float(dtype))
         x = inf_build_cast(&s->b, x, INF_DTYPE_F64);
-    s->outputs[0] = inf_build_cast(&s->b, lower_kind(s, x, &axes, keep), dtype);
+    uint32_t y = computed ? lower_computed(s, x, keep) : lower_kind(s, x, &axes, keep);
+    s->outputs[0] = inf_build_cast(&s->b, y, dtype);
 }
 
 // GlobalAveragePool and GlobalMaxPool: reduces all axes after the channels.

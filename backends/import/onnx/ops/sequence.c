@@ -1,59 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences and optionals. Lengths and positions must be known when the model is imported.
-#include <string.h>
-
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/body.h"
+#include "backends/import/onnx/list.h"
+#include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
-
-// Allocates a list of `count` values. Adds `count` to the total length of all lists, which is
-// limited, because a short node can request a long list.
-static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
-{
-    uint32_t *used = &s->import->sequences.item_count;
-    if (count > INF_ONNX_SEQUENCE_ITEMS_MAX - *used)
-        inf_build_fail(&s->b, INF_EXHAUSTED, "sequences hold more than %u tensors",
-                       INF_ONNX_SEQUENCE_ITEMS_MAX);
-    if (!inf_build_ok(&s->b))
-        return NULL;
-    *used += count;
-    uint32_t *list = inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *list);
-    if (list == NULL)
-        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
-    return list;
-}
-
-// Adds a sequence of the `count` tensors in `values`, a list made by make_list(). Returns its
-// number.
-static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
-{
-    struct inf_onnx_sequences *all = &s->import->sequences;
-    if (all->count == INF_ONNX_SEQUENCES_MAX)
-        inf_build_fail(&s->b, INF_EXHAUSTED, "makes more than %u sequences",
-                       INF_ONNX_SEQUENCES_MAX);
-    if (!inf_build_ok(&s->b))
-        return INF_VALUE_NONE;
-    if (all->count == all->capacity) {
-        uint32_t wanted = all->capacity * 2 + 16;
-        struct inf_onnx_sequence *grown = inf_arena_alloc(s->import->arena, wanted * sizeof *grown);
-        if (grown == NULL) {
-            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
-            return INF_VALUE_NONE;
-        }
-        if (all->count > 0)
-            memcpy(grown, all->items, all->count * sizeof *grown);
-        all->items = grown;
-        all->capacity = wanted;
-    }
-    all->items[all->count] = (struct inf_onnx_sequence){values, count};
-    return INF_ONNX_SEQUENCE_FIRST + all->count++;
-}
 
 // Returns the sequence of input `index`; an empty one after a failure.
 static struct inf_onnx_sequence read_sequence(struct inf_onnx_scope *s, uint32_t index)
 {
     uint32_t value = inf_onnx_input(s, index);
-    if (inf_build_ok(&s->b) && inf_onnx_is_sequence(value))
+    if (inf_build_ok(&s->b) && inf_onnx_is_sequence(value) && !inf_onnx_is_absent(s, value))
         return s->import->sequences.items[value - INF_ONNX_SEQUENCE_FIRST];
     inf_build_fail(&s->b, INF_INVALID, "input %u is no sequence", index);
     return (struct inf_onnx_sequence){0};
@@ -88,15 +46,15 @@ static uint32_t read_position(struct inf_onnx_scope *s, uint32_t index, uint32_t
 static void lower_empty(struct inf_onnx_scope *s)
 {
     (void)inf_onnx_find_attr(s, "dtype");
-    s->outputs[0] = add_sequence(s, NULL, 0);
+    s->outputs[0] = inf_onnx_sequence_add(s, NULL, 0);
 }
 
 static void lower_construct(struct inf_onnx_scope *s)
 {
-    uint32_t *values = make_list(s, s->input_count);
+    uint32_t *values = inf_onnx_list_make(s, s->input_count);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->input_count; i++)
         values[i] = read_tensor(s, i);
-    s->outputs[0] = add_sequence(s, values, s->input_count);
+    s->outputs[0] = inf_onnx_sequence_add(s, values, s->input_count);
 }
 
 static void lower_insert(struct inf_onnx_scope *s)
@@ -104,26 +62,26 @@ static void lower_insert(struct inf_onnx_scope *s)
     struct inf_onnx_sequence old = read_sequence(s, 0);
     uint32_t value = read_tensor(s, 1);
     uint32_t at = read_position(s, 2, old.count, old.count + 1, old.count);
-    uint32_t *values = make_list(s, old.count + 1);
+    uint32_t *values = inf_onnx_list_make(s, old.count + 1);
     if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < old.count; i++)
         values[i < at ? i : i + 1] = old.values[i];
     values[at] = value;
-    s->outputs[0] = add_sequence(s, values, old.count + 1);
+    s->outputs[0] = inf_onnx_sequence_add(s, values, old.count + 1);
 }
 
 static void lower_erase(struct inf_onnx_scope *s)
 {
     struct inf_onnx_sequence old = read_sequence(s, 0);
     uint32_t at = read_position(s, 1, old.count, old.count, -1);
-    uint32_t *values = make_list(s, old.count);
+    uint32_t *values = inf_onnx_list_make(s, old.count);
     if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < old.count; i++)
         if (i != at)
             values[i < at ? i : i - 1] = old.values[i];
-    s->outputs[0] = add_sequence(s, values, old.count - 1);
+    s->outputs[0] = inf_onnx_sequence_add(s, values, old.count - 1);
 }
 
 static void lower_at(struct inf_onnx_scope *s)
@@ -152,7 +110,7 @@ static void lower_concat(struct inf_onnx_scope *s)
     if (sequence.count == 0 || sequence.count > INF_LIMIT_NODE_INPUTS)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "joins %u tensors, wanted 1 to %u", sequence.count,
                        INF_LIMIT_NODE_INPUTS);
-    uint32_t *values = make_list(s, sequence.count);
+    uint32_t *values = inf_onnx_list_make(s, sequence.count);
     if (!inf_build_ok(&s->b))
         return;
     int32_t rank = inf_build_rank(&s->b, sequence.values[0]);
@@ -194,7 +152,7 @@ static void lower_split(struct inf_onnx_scope *s)
         axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     bool keeps = inf_onnx_attr_int(s, "keepdims", 1) != 0 || inf_onnx_input(s, 1) != INF_VALUE_NONE;
     uint32_t count = count_parts(s, x, (int32_t)axis, &part);
-    uint32_t *values = make_list(s, count);
+    uint32_t *values = inf_onnx_list_make(s, count);
     if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; part > 0 && i < count; i++) {
@@ -211,22 +169,74 @@ static void lower_split(struct inf_onnx_scope *s)
         node.output_count = count;
         inf_build_emit(&s->b, &node, values);
     }
-    s->outputs[0] = add_sequence(s, values, count);
+    s->outputs[0] = inf_onnx_sequence_add(s, values, count);
 }
 
-// --- optionals: a present element is represented by itself, an absent one by an absent input ---
+// --- operator SequenceMap ---
+
+// Lowers SequenceMap: the body once for each tensor of the first input. Inputs that are no
+// sequences are the same for every tensor.
+static void lower_map(struct inf_onnx_scope *s)
+{
+    struct inf_onnx_body body;
+    uint32_t count = read_sequence(s, 0).count;
+    if (!inf_onnx_body_read(s, &body, "body"))
+        return;
+    if (body.graph.input_count != s->input_count || body.graph.output_count != s->output_count)
+        inf_build_fail(
+            &s->b, INF_INVALID, "its body has %u inputs and %u outputs, the node %u and %u",
+            body.graph.input_count, body.graph.output_count, s->input_count, s->output_count);
+    uint32_t *inputs = inf_onnx_list_make(s, s->input_count);
+    uint32_t *outputs = inf_onnx_list_make(s, s->output_count);
+    // A product beyond 32 bits is beyond the limit of a list too.
+    uint64_t total = (uint64_t)s->output_count * count;
+    uint32_t *made = inf_onnx_list_make(s, (uint32_t)INF_MIN(total, UINT32_MAX));
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++) {
+        for (uint32_t j = 0; inf_build_ok(&s->b) && j < s->input_count; j++) {
+            inputs[j] = s->inputs[j];
+            if (!inf_onnx_is_sequence(inputs[j]))
+                continue;
+            struct inf_onnx_sequence items = read_sequence(s, j);
+            if (items.count < count)
+                inf_build_fail(&s->b, INF_INVALID, "input %u has %u tensors, input 0 has %u", j,
+                               items.count, count);
+            inputs[j] = inf_build_ok(&s->b) ? items.values[i] : INF_VALUE_NONE;
+        }
+        if (inf_build_ok(&s->b))
+            inf_onnx_body_lower(s, &body, inputs, outputs);
+        for (uint32_t j = 0; inf_build_ok(&s->b) && j < s->output_count; j++) {
+            made[j * count + i] = outputs[j];
+            if (inf_onnx_is_sequence(outputs[j]) || inf_onnx_is_narrow(outputs[j]))
+                inf_build_fail(&s->b, INF_UNSUPPORTED,
+                               "its body makes a sequence or a narrow tensor");
+        }
+    }
+    for (uint32_t j = 0; inf_build_ok(&s->b) && j < s->output_count; j++)
+        s->outputs[j] = inf_onnx_sequence_add(s, &made[j * count], count);
+}
+
+// --- optionals: a present element is represented by itself ---
 
 static void lower_optional(struct inf_onnx_scope *s)
 {
     (void)inf_onnx_find_attr(s, "type");
-    if (inf_onnx_input(s, 0) == INF_VALUE_NONE)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "it is empty");
     s->outputs[0] = inf_onnx_input(s, 0);
+    if (s->outputs[0] == INF_VALUE_NONE)
+        s->outputs[0] = inf_onnx_absent_add(s);
+}
+
+static void lower_get_element(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = inf_onnx_input(s, 0);
+    if (inf_onnx_is_absent(s, s->outputs[0]))
+        inf_build_fail(&s->b, INF_INVALID, "takes the element of an empty optional");
 }
 
 static void lower_has_element(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = inf_build_scalar(&s->b, INF_DTYPE_BOOL, inf_onnx_input(s, 0) != INF_VALUE_NONE);
+    uint32_t value = inf_onnx_input(s, 0);
+    bool has = value != INF_VALUE_NONE && !inf_onnx_is_absent(s, value);
+    s->outputs[0] = inf_build_scalar(&s->b, INF_DTYPE_BOOL, has);
 }
 
 static const struct inf_onnx_op ops[] = {
@@ -238,8 +248,9 @@ static const struct inf_onnx_op ops[] = {
     {"SequenceLength", lower_length, 1, 1, 1, 0, true},
     {"ConcatFromSequence", lower_concat, 1, 1, 1, 0, true},
     {"SplitToSequence", lower_split, 1, 2, 1, 0, true},
+    {"SequenceMap", lower_map, 1, INF_LIMIT_NODE_INPUTS, INF_LIMIT_NODE_INPUTS, 0, true},
     {"Optional", lower_optional, 0, 1, 1, 0, true},
-    {"OptionalGetElement", lower_optional, 1, 1, 1, 0, true},
+    {"OptionalGetElement", lower_get_element, 1, 1, 1, 0, true},
     {"OptionalHasElement", lower_has_element, 0, 1, 1, 0, true},
 };
 

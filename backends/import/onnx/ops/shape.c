@@ -5,6 +5,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/axes.h"
 
 // --- operator Reshape ---
 
@@ -108,6 +109,10 @@ static struct inf_build_ints read_axes(struct inf_onnx_scope *s, bool inserted)
 
 static void lower_squeeze(struct inf_onnx_scope *s)
 {
+    if (s->opset >= 13 && inf_onnx_axes_computed(s, 1)) {
+        s->outputs[0] = inf_onnx_axes_squeeze(s, s->inputs[0], s->inputs[1]);
+        return;
+    }
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     struct inf_build_ints axes = read_axes(s, false);
     for (int32_t i = 0; axes.count == 0 && inf_build_ok(&s->b) && i < rank; i++)
@@ -118,6 +123,10 @@ static void lower_squeeze(struct inf_onnx_scope *s)
 
 static void lower_unsqueeze(struct inf_onnx_scope *s)
 {
+    if (s->opset >= 13 && inf_onnx_axes_computed(s, 1)) {
+        s->outputs[0] = inf_onnx_axes_unsqueeze(s, s->inputs[0], s->inputs[1]);
+        return;
+    }
     struct inf_build_ints axes = read_axes(s, true);
     s->outputs[0] = inf_build_expand_dims(&s->b, s->inputs[0], axes.values, (int32_t)axes.count);
 }

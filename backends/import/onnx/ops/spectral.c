@@ -180,7 +180,63 @@ static void lower_stft(struct inf_onnx_scope *s)
         inf_build_cast(&s->b, inf_build_transpose(&s->b, y, (int64_t[]){0, 1, 3, 2}, 4), dtype);
 }
 
+// --- operator MelWeightMatrix ---
+
+// The constants of a MelWeightMatrix.
+struct mel {
+    int64_t bands, length, rate;
+    double low, high; // edges in Hz
+};
+
+// Returns the bin of the spectrum at which triangle `index` begins; its peak is at the next index,
+// its end at the one after that. The edges are at equal distances on the mel scale.
+static int64_t find_mel_bin(const struct mel *mel, int64_t index)
+{
+    double low = 2595 * log10(1 + mel->low / 700), high = 2595 * log10(1 + mel->high / 700);
+    double at = low + (double)index * (high - low) / (double)(mel->bands + 2);
+    double hertz = 700 * (pow(10, at / 2595) - 1);
+    return (int64_t)floor((double)(mel->length + 1) * hertz / (double)mel->rate);
+}
+
+// Lowers MelWeightMatrix: [bins of the spectrum, bands], a triangle of weights for each band.
+static void lower_mel_weights(struct inf_onnx_scope *s)
+{
+    double numbers[5] = {0};
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < 5; i++)
+        if (!inf_build_const_number(&s->b, s->inputs[i], &numbers[i]))
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "input %u is not constant", i);
+    int32_t type = inf_onnx_attr_int(s, "output_datatype", 1);
+    bool fits = numbers[0] >= 1 && numbers[0] <= 1 << 16 && numbers[1] >= 1 &&
+                numbers[1] <= 1 << 24 && numbers[2] >= 1 && numbers[2] <= INT32_MAX &&
+                numbers[3] >= 0 && numbers[4] >= numbers[3] && numbers[4] <= INT32_MAX &&
+                inf_onnx_dtype(type) != INF_DTYPE_NONE;
+    struct mel mel = {.bands = 1, .length = 1, .rate = 1};
+    if (fits)
+        mel = (struct mel){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2],
+                           numbers[3], numbers[4]};
+    int64_t bins = mel.length / 2 + 1;
+    if (!fits || find_mel_bin(&mel, mel.bands + 1) >= bins)
+        inf_build_fail(&s->b, INF_INVALID, "%g bands of a spectrum of %g from %g to %g Hz at %g",
+                       numbers[0], numbers[1], numbers[3], numbers[4], numbers[2]);
+    float *data;
+    if (!inf_build_ok(&s->b))
+        return;
+    uint32_t y = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(bins, mel.bands), &data);
+    for (int64_t i = 0; data != NULL && i < mel.bands; i++) {
+        int64_t first = find_mel_bin(&mel, i), peak = find_mel_bin(&mel, i + 1);
+        int64_t end = find_mel_bin(&mel, i + 2);
+        if (first == peak)
+            data[peak * mel.bands + i] = 1;
+        for (int64_t j = first; first < peak && j <= peak; j++)
+            data[j * mel.bands + i] = (float)((double)(j - first) / (double)(peak - first));
+        for (int64_t j = peak; j < end; j++)
+            data[j * mel.bands + i] = (float)((double)(end - j) / (double)(end - peak));
+    }
+    s->outputs[0] = inf_build_cast(&s->b, y, inf_onnx_dtype(type));
+}
+
 static const struct inf_onnx_op ops[] = {
+    {"MelWeightMatrix", lower_mel_weights, 5, 5, 1, 0},
     {"DFT", lower_dft, 1, 3, 1, 0},
     {"STFT", lower_stft, 2, 4, 1, 0},
 };

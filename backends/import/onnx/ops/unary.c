@@ -304,7 +304,7 @@ static const struct inf_onnx_op ops[] = {
     {"IsNaN", lower_is_nan, 1, 1, 1, 0},
     {"IsInf", lower_is_inf, 1, 1, 1, 0},
     {"BitwiseNot", lower_unary, 1, 1, 1, INF_UNARY_BITWISE_NOT},
-    {"Identity", lower_identity, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_MOVED},
+    {"Identity", lower_identity, 1, 1, 1, 0, true, INF_ONNX_NARROW_MOVED},
     {"Dropout", lower_dropout, 1, 3, 2, 0},
     {"Cast", lower_cast, 1, 1, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},
     {"CastLike", lower_cast_like, 2, 2, 1, 0, .narrow = INF_ONNX_NARROW_HANDLE},

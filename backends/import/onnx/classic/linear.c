@@ -2,7 +2,7 @@
 // Operators of ai.onnx.ml on numbers: the preprocessing that converters of scikit-learn and similar
 // libraries write, and linear models. Results are FP32, except that Binarizer keeps the type of x
 // and class labels are INT64 or BYTES.
-#include "backends/import/onnx/ops/classic.h"
+#include "backends/import/onnx/classic/classes.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,18 +116,6 @@ static uint32_t add_linear(struct inf_onnx_scope *s, int64_t *out_count)
     return intercepts == INF_VALUE_NONE ? y : inf_build_add(&s->b, y, intercepts);
 }
 
-uint32_t inf_onnx_post_transform(struct inf_onnx_scope *s, uint32_t x)
-{
-    const char *name = inf_onnx_attr_text(s, "post_transform", "NONE");
-    if (strcmp(name, "SOFTMAX") == 0)
-        return inf_build_softmax(&s->b, x, -1, false);
-    if (strcmp(name, "LOGISTIC") == 0)
-        return inf_build_unary(&s->b, INF_UNARY_SIGMOID, x);
-    if (strcmp(name, "NONE") != 0)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "post_transform is '%.20s'", name);
-    return x;
-}
-
 static void lower_linear_regressor(struct inf_onnx_scope *s)
 {
     int64_t count = 0, targets = inf_onnx_attr_int(s, "targets", 1);
@@ -138,24 +126,33 @@ static void lower_linear_regressor(struct inf_onnx_scope *s)
     s->outputs[0] = inf_onnx_post_transform(s, y);
 }
 
+// Sets the outputs of a classifier of two classes with one row of coefficients.
+static void choose_by_sign(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
+                           uint32_t y)
+{
+    inf_onnx_choose_of_two(s, classes, y, 0);
+    inf_onnx_set_scores(s, inf_onnx_pair_scores(s, y, true));
+}
+
 // Lowers LinearClassifier. Outputs: the label of the largest score of each row,
 // and all scores.
 static void lower_linear_classifier(struct inf_onnx_scope *s)
 {
     int64_t count = 0;
     (void)inf_onnx_find_attr(s, "multi_class"); // ONNX Runtime ignores it
-    uint32_t names = inf_onnx_attr_labels(s, "classlabels_ints", "classlabels_strings");
+    struct inf_onnx_classes classes = {
+        .labels = inf_onnx_attr_labels(s, "classlabels_ints", "classlabels_strings")};
     uint32_t y = add_linear(s, &count);
-    if (inf_build_ok(&s->b) && count != inf_build_known_dim(&s->b, names, 0))
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld labels for %lld scores, wanted as many",
-                       (long long)inf_build_known_dim(&s->b, names, 0), (long long)count);
     if (!inf_build_ok(&s->b))
         return;
-    struct inf_build_node node = inf_build_describe(INF_OP_ARG, y, INF_VALUE_NONE, INF_VALUE_NONE);
-    node.attrs.arg.axis = 1;
-    s->outputs[0] = inf_build_gather(&s->b, names, inf_build_value(&s->b, &node), 0);
-    if (s->output_count > 1)
-        s->outputs[1] = inf_onnx_post_transform(s, y);
+    classes.count = inf_build_known_dim(&s->b, classes.labels, 0);
+    if (count == 1 && classes.count == 2)
+        choose_by_sign(s, &classes, y);
+    else if (count != classes.count)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld labels for %lld scores, wanted as many",
+                       (long long)classes.count, (long long)count);
+    else
+        inf_onnx_choose_class(s, &classes, y);
 }
 
 static const struct inf_onnx_op ops[] = {
