@@ -12,6 +12,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
+#include "backends/exec/executable_ops.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/exec/model/weight_residency.h"
 #include "backends/exec/static_executable.h"
@@ -31,6 +32,10 @@ struct inf_model {
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint32_t constants;
+    bool has_history;
+    struct inf_history history; // valid if has_history
+    // The least number of rows for which no graph could be built.
+    _Atomic uint32_t room_refused;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex; // guards the following members
@@ -125,6 +130,8 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     }
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
+    atomic_init(&model->room_refused, UINT32_MAX);
+    model->has_history = inf_history_find(model->graph, &model->evaluator, &model->history);
     review_constants(model);
     return INF_OK;
 }
@@ -189,6 +196,11 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model)
     return model->graph;
 }
 
+const struct inf_history *inf_model_history(const struct inf_model *model)
+{
+    return model->has_history ? &model->history : NULL;
+}
+
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
                                    struct inf_error *err)
 {
@@ -230,13 +242,23 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
+// Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
+// graph for a history of so many rows, and sets *out_new_rows.
 static enum inf_code specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                      const atomic_bool *cancelled, struct inf_graph **out_graph,
+                                      uint32_t room, const atomic_bool *cancelled,
+                                      struct inf_graph **out_graph, uint32_t *out_new_rows,
                                       struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_graph_clone(&graph, model->graph, err));
-    INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
+    *out_new_rows = 0;
+    if (room == 0) {
+        INF_TRY(inf_graph_clone(&graph, model->graph, err));
+        INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
+    } else {
+        const struct inf_history_request request = {&model->history, shapes, room};
+        INF_TRY(inf_history_build(model->graph, &model->evaluator, &request, &graph, out_new_rows,
+                                  err));
+    }
     struct inf_pass_options options = {.disabled = model->disabled_passes,
                                        .evaluator =
                                            model->evaluator.run != NULL ? &model->evaluator : NULL,
@@ -251,7 +273,9 @@ static enum inf_code specialize_graph(struct inf_model *model, const struct inf_
 enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
                                          struct inf_graph **out_graph, struct inf_error *err)
 {
-    return specialize_graph(model, shapes, find_cancel_flag(model, NULL), out_graph, err);
+    uint32_t new_rows;
+    return specialize_graph(model, shapes, 0, find_cancel_flag(model, NULL), out_graph, &new_rows,
+                            err);
 }
 
 // Compiles `graph`, and takes ownership of it.
@@ -292,8 +316,13 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
     if (options.user != 0 && model->classes.budget != NULL)
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
     options.run_bytes_max = find_run_bytes_max(model, &options);
-    INF_TRY(specialize_graph(model, class->shapes, cancelled, &graph, err));
-    return compile_graph(model, class->device, &options, &graph, out_executable, err);
+    uint32_t new_rows;
+    INF_TRY(specialize_graph(model, class->shapes, class->room, cancelled, &graph, &new_rows, err));
+    if (class->room != 0 && inf_graph_needs_values(graph))
+        return inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
+    INF_TRY(compile_graph(model, class->device, &options, &graph, out_executable, err));
+    (*out_executable)->new_rows = new_rows;
+    return INF_OK;
 }
 
 // Makes each value that a node computes an output, unless it already is one.
@@ -321,7 +350,8 @@ static enum inf_code compile_private(struct inf_model *model,
                                          ? *request->options
                                          : inf_model_default_options(model, request->device);
     options.cancelled = find_cancel_flag(model, options.cancelled);
-    INF_TRY(specialize_graph(model, request->shapes, options.cancelled, &graph, err));
+    uint32_t new_rows;
+    INF_TRY(specialize_graph(model, request->shapes, 0, options.cancelled, &graph, &new_rows, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(
             err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -421,14 +451,15 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
     return inf_model_acquire_with(model, device, &options, shapes, out_executable, err);
 }
 
-enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
-                                     const struct inf_run_options *options,
-                                     const struct inf_shape *shapes,
-                                     struct inf_executable **out_executable, struct inf_error *err)
+static enum inf_code acquire_class(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_run_options *options,
+                                   const struct inf_shape *shapes, uint32_t room,
+                                   struct inf_executable **out_executable,
+                                   struct inf_error *err) INF_MAY_BLOCK
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, room};
     key.options.cancelled = NULL; // valid during this call only, while the class is kept
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
@@ -446,6 +477,30 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
                                "no memory for an executable");
     return fulfil_promise(model, promise, find_cancel_flag(model, options->cancelled),
                           out_executable, err);
+}
+
+enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
+                                     const struct inf_run_options *options,
+                                     const struct inf_shape *shapes,
+                                     struct inf_executable **out_executable, struct inf_error *err)
+{
+    return acquire_class(model, device, options, shapes, 0, out_executable, err);
+}
+
+enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
+                                        const struct inf_run_options *options,
+                                        const struct inf_shape *shapes, uint32_t room,
+                                        struct inf_executable **out_executable,
+                                        struct inf_error *err)
+{
+    if (!model->has_history || !inf_device_info(device)->host_memory ||
+        room >= atomic_load_explicit(&model->room_refused, memory_order_relaxed))
+        return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
+    enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);
+    // Later requests need not try again.
+    if (code == INF_UNSUPPORTED)
+        atomic_store_explicit(&model->room_refused, room, memory_order_relaxed);
+    return code;
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)
@@ -467,7 +522,7 @@ void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, 0};
     if (inf_shape_classes_drop(&model->classes, &key))
         review_constants(model);
 }
