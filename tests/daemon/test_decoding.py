@@ -212,6 +212,21 @@ class Decoding(unittest.TestCase):
         second.rewind(2)
         self.feed(second, text[:2] + [1], 1)
 
+    def test_rows_that_are_not_numbers_are_forgotten(self):
+        self.start()
+        first, text = self.session(), [6, 7, 6]
+        names = [f'{layer}.{name}' for layer in (0, 1) for name in ('key', 'value')]
+        wanted = ['present.' + name for name in names]
+        cache = first.infer('decoder', {'input_ids': numpy.array([text])}, wanted)
+        inputs = {'past_key_values.' + name: cache['present.' + name].copy() for name in names}
+        for rows in inputs.values():
+            rows[0, 0, 2] = numpy.nan
+        second, one = self.session(), {'input_ids': numpy.array([[1]])}
+        second.infer('decoder', {**one, **inputs})
+        self.assertTrue(numpy.isnan(second.infer('decoder', one)['logits']).any())
+        second.rewind(2)
+        self.feed(second, [6, 7, 3], 1)
+
     def test_memory_is_bounded_for_each_user(self):
         """A larger buffer is charged beside the one from which the rows are copied."""
         rows = 2 * ROOM_STEP
