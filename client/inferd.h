@@ -465,6 +465,26 @@ INFERD_API int inferd_session_open_model(inferd_client *client, const char *mode
                                          const char *version, inferd_session **session,
                                          struct inferd_error *err);
 
+// Opens a session that begins with the tensors of `session`, for example to continue a text in two
+// ways. Both share memory until one of them changes. All requests of `session` must have been
+// answered (else INFERD_PRECONDITION). Blocks until the daemon has answered, at most 10 s. The
+// caller closes *fork with inferd_session_close().
+INFERD_API int inferd_session_fork(inferd_session *session, inferd_session **fork,
+                                   struct inferd_error *err);
+
+// Forgets all rows of the session's history but the first `length`, as if the requests that made
+// them had not been sent. A history is a state pair to which each request appends rows: the keys
+// and values of a decoder. Fails if the history is shorter, and if requests of the session are not
+// answered yet. The memory stays, for the next rows. Blocks until the daemon has answered, at most
+// 10 s.
+INFERD_API int inferd_session_rewind(inferd_session *session, uint64_t length,
+                                     struct inferd_error *err);
+
+// Does the same as inferd_session_rewind(), and gives back the memory of the forgotten rows: at
+// once if `length` is 0, else with the next request.
+INFERD_API int inferd_session_truncate(inferd_session *session, uint64_t length,
+                                       struct inferd_error *err);
+
 // Closes the session. Requests that were sent before still run. Blocks until the daemon has
 // answered, at most 10 s. NULL is allowed.
 INFERD_API void inferd_session_close(inferd_session *session);

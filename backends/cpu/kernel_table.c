@@ -27,6 +27,7 @@ static const struct {
     {"native_softmax", inf_cpu_softmax_kernels},
     {"xnn_resample", inf_cpu_resample_kernels},
     {"native_move", inf_cpu_move_kernels},
+    {"native_append", inf_cpu_append_kernels},
     {"native_gather", inf_cpu_gather_kernels},
     {"native_strided", inf_cpu_strided_kernels},
     {"native_nearest", inf_cpu_nearest_kernels},

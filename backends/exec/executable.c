@@ -48,6 +48,11 @@ const struct inf_device_info *inf_executable_device(const struct inf_executable 
     return planned->ops->device(planned, device);
 }
 
+uint32_t inf_executable_new_rows(const struct inf_executable *executable)
+{
+    return executable->new_rows;
+}
+
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable)
 {
     return executable->graph->node_count - planned_part(executable)->graph->node_count;

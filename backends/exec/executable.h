@@ -31,6 +31,10 @@ const struct inf_graph *inf_executable_planned_graph(const struct inf_executable
 const struct inf_device_info *inf_executable_device(const struct inf_executable *executable,
                                                     uint32_t device);
 
+// Returns the number of rows that a run appends to each buffer of a history (history.h); 0 if the
+// executable has none.
+uint32_t inf_executable_new_rows(const struct inf_executable *executable);
+
 // Returns the number of nodes that are interpreted, because they depend on values.
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
 

@@ -50,6 +50,7 @@ struct inf_executable_ops {
 struct inf_executable {
     const struct inf_executable_ops *ops;
     struct inf_graph *graph; // owned; returned by inf_executable_graph()
+    uint32_t new_rows;       // returned by inf_executable_new_rows()
 };
 
 #endif

@@ -76,6 +76,15 @@ static bool is_rename(const struct inf_graph *graph, const struct inf_node *node
     }
 }
 
+// Returns true if the node changes a part of its first input, memory of the caller, and gives it as
+// its output. Such a node is a step, but its output has no bytes of its own.
+static bool writes_input(const struct inf_graph *graph, const struct inf_node *node)
+{
+    const struct inf_value *x = &graph->values[node->inputs[0]];
+    return node->op == INF_OP_APPEND && node->attrs.append.in_place &&
+           x->producer == INF_NODE_NONE && x->data == NULL;
+}
+
 // Finds the root of each value, the value whose bytes it shares, and lists as steps the nodes that
 // compute new bytes.
 static void find_classes(struct planner *planner)
@@ -86,9 +95,9 @@ static void find_classes(struct planner *planner)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
         // Nodes are in an order in which the root of the input is already known.
-        if (is_rename(graph, node))
+        if (is_rename(graph, node) || writes_input(graph, node))
             planner->root[node->outputs[0]] = planner->root[node->inputs[0]];
-        else
+        if (!is_rename(graph, node))
             planner->plan->steps[planner->plan->step_count++] = n;
     }
 }

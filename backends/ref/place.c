@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that read or write elements by index along several axes: gather_nd, scatter_nd,
-// gather_elements, scatter_elements. Also space_to_batch and batch_to_space.
+// gather_elements, scatter_elements. Also space_to_batch, batch_to_space and append.
 #include <inttypes.h>
 
 #include "backends/ref/kernels.h"
@@ -255,6 +255,30 @@ enum inf_code inf_ref_batch_to_space(const struct inf_ref_call *call, struct inf
         size_t at;
         if (blocks.space->shape->dims[0] > 0 && in_space(&blocks, &walk, &at))
             inf_ref_copy(blocks.space, at, x, i, 1);
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_ref_append(const struct inf_ref_call *call, struct inf_error *err)
+{
+    const struct inf_ref_tensor *x = &call->inputs[0], *at = &call->inputs[1];
+    const struct inf_ref_tensor *rows = &call->inputs[2], *y = &call->outputs[0];
+    int32_t axis = inf_ref_axis(call->node->attrs.append.axis, x->shape->rank);
+    size_t inner = inf_ref_extent(x->shape, axis + 1, x->shape->rank);
+    size_t outer = inf_ref_extent(x->shape, 0, axis);
+    size_t each = outer / INF_MAX(at->count, 1); // consecutive parts with the same position
+    int64_t room = x->shape->dims[axis], count = rows->shape->dims[axis];
+    if (y->data != x->data)
+        inf_ref_copy(y, 0, x, 0, x->count);
+    for (size_t item = 0; item < at->count; item++) {
+        int64_t position = inf_ref_index(at, item);
+        if (position < 0 || position > room - count)
+            return inf_fail(err, INF_INVALID,
+                            "%" PRId64 " rows at %" PRId64 " do not fit the %" PRId64 " of x",
+                            count, position, room);
+        for (size_t i = item * each; i < (item + 1) * each; i++)
+            inf_ref_copy(y, (i * (size_t)room + (size_t)position) * inner, rows,
+                         i * (size_t)count * inner, (size_t)count * inner);
     }
     return INF_OK;
 }

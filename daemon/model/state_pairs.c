@@ -122,8 +122,18 @@ static enum inf_code find_named_pairs(const struct inf_graph *graph, const char 
 
 // Prefixes and suffixes by which models mark state outputs and inputs. If one ends with another
 // ("_n" and "n"), the longer one comes first, because the first match is used.
-static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
-                                     "prev_",    "out_",     "new_",  "in_",   NULL};
+static const char *const before[] = {"present_key_values.",
+                                     "past_key_values.",
+                                     "present.",
+                                     "present_",
+                                     "next_",
+                                     "past.",
+                                     "past_",
+                                     "prev_",
+                                     "out_",
+                                     "new_",
+                                     "in_",
+                                     NULL};
 static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
                                      "_in",     "_n",     "_o",    "N",     "n",    NULL};
 

@@ -13,6 +13,10 @@
 //
 //   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
+// A history, to which each request appends rows, stays in `now`: a request writes its rows behind
+// those in use, and inf_session_commit() makes them count. To rewind is to count less rows. A
+// forked session shares the buffers of the other one; whichever is changed first gets a copy then.
+//
 // Both buffers are charged to the user and limited per session. The session itself and the names of
 // its tensors are charged too, so that many empty sessions cost their user something. The worker
 // allocates the memory for `next`, but cannot charge the user. So the loop charges after the run;
@@ -21,13 +25,15 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/blob.h"
 #include "proto/core/span.h"
 
-#define ALIGNMENT 64
+#define ALIGNMENT    64
+#define HEADER_BYTES ALIGNMENT // the counter in front of a buffer
 
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
                             struct inf_quota_user *user)
@@ -46,6 +52,35 @@ void inf_session_table_fini(struct inf_session_table *table)
     table->count = 0;
 }
 
+// --- buffers, which forked sessions share ---
+
+static _Atomic uint32_t *buffer_users(const struct inf_session_buffer *buffer)
+{
+    return (_Atomic uint32_t *)(void *)(buffer->data - HEADER_BYTES);
+}
+
+static void drop_buffer(struct inf_session_buffer *buffer)
+{
+    // Acquire-release order, so that the last user frees what the others have done with.
+    if (buffer->data != NULL &&
+        atomic_fetch_sub_explicit(buffer_users(buffer), 1, memory_order_acq_rel) == 1)
+        free(buffer->data - HEADER_BYTES);
+    *buffer = (struct inf_session_buffer){NULL, 0};
+}
+
+static struct inf_session_buffer share_buffer(const struct inf_session_buffer *buffer)
+{
+    if (buffer->data != NULL)
+        atomic_fetch_add_explicit(buffer_users(buffer), 1, memory_order_relaxed);
+    return *buffer;
+}
+
+bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer)
+{
+    return buffer->data != NULL &&
+           atomic_load_explicit(buffer_users(buffer), memory_order_acquire) > 1;
+}
+
 // --- counting the references of a session, and finding its tensors ---
 
 static void free_session(struct inf_session *session) INF_ON_LOOP
@@ -54,8 +89,8 @@ static void free_session(struct inf_session *session) INF_ON_LOOP
         struct inf_session_tensor *tensor = session->tensors[i];
         free(tensor->name);
         free(tensor->output);
-        free(tensor->now.data);
-        free(tensor->next.data);
+        drop_buffer(&tensor->now);
+        drop_buffer(&tensor->next);
         free(tensor);
     }
     session->counters->sessions--;
@@ -136,6 +171,231 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
     return INF_OK;
 }
 
+// --- reserving, charging and committing the values of tensors ---
+
+enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
+                                         struct inf_error *err)
+{
+    if (buffer->data != NULL && buffer->capacity >= size_bytes &&
+        !inf_session_buffer_is_shared(buffer))
+        return INF_OK;
+    if (size_bytes > INF_LIMIT_SESSION_BYTES)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "%zu bytes, a session keeps at most %" PRIu64, size_bytes,
+                               INF_LIMIT_SESSION_BYTES);
+    size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
+    drop_buffer(buffer);
+    uint8_t *memory = aligned_alloc(
+        ALIGNMENT, HEADER_BYTES + inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT));
+    if (memory == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for %zu bytes of a session", capacity);
+    buffer->data = memory + HEADER_BYTES;
+    atomic_init(buffer_users(buffer), 1);
+    memset(buffer->data + capacity, 0, INF_BLOB_SLACK_BYTES);
+    buffer->capacity = capacity;
+    return INF_OK;
+}
+
+// Adapts what the session and the user are charged for a tensor to the present size of its two
+// buffers, `now` and `next`.
+static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
+    if (bytes < tensor->charged_bytes) {
+        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, tensor->charged_bytes - bytes);
+    } else {
+        uint64_t more = bytes - tensor->charged_bytes;
+        if (!inf_range_ok(session->charged_bytes, more, INF_LIMIT_SESSION_BYTES))
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                                   "session %" PRIu64 ": '%s' would bring it to %" PRIu64
+                                   " bytes, the limit is %" PRIu64,
+                                   session->id, tensor->name, session->charged_bytes + more,
+                                   INF_LIMIT_SESSION_BYTES);
+        INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, more, err));
+    }
+    session->counters->session_bytes += bytes - tensor->charged_bytes;
+    session->charged_bytes += bytes - tensor->charged_bytes;
+    tensor->charged_bytes = bytes;
+    return INF_OK;
+}
+
+// Frees the buffer for the tensor's next value.
+static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
+{
+    drop_buffer(&tensor->next);
+    enum inf_code code = charge_tensor(session, tensor, NULL);
+    assert(code == INF_OK && "less than before");
+    (void)code;
+}
+
+void inf_session_charge_next(struct inf_session *session, uint32_t index)
+{
+    assert(index < session->tensor_count);
+    struct inf_session_tensor *tensor = session->tensors[index];
+    if (charge_tensor(session, tensor, NULL) != INF_OK)
+        drop_next(session, tensor);
+}
+
+enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
+                                      enum inf_dtype dtype, const struct inf_shape *wanted,
+                                      struct inf_error *err)
+{
+    assert(index < session->tensor_count && !session->tensors[index]->present);
+    struct inf_session_tensor *tensor = session->tensors[index];
+    const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
+    size_t size;
+    if (tensor->output == NULL || !inf_shape_known(shape))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_TENSOR_MISSING,
+                               "session %" PRIu64 ": it holds no '%s' yet, and %s; send it once",
+                               session->id, tensor->name,
+                               tensor->output == NULL ? "nothing was kept there"
+                                                      : "the shape of the first one is not known");
+    if (!inf_shape_bytes(shape, dtype, &size))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
+    INF_TRY(inf_session_buffer_reserve(&tensor->now, size, err));
+    memset(tensor->now.data, 0, size);
+    enum inf_code code = charge_tensor(session, tensor, err);
+    if (code != INF_OK) {
+        drop_buffer(&tensor->now);
+        return code;
+    }
+    tensor->present = true;
+    tensor->dtype = dtype;
+    tensor->shape = *shape;
+    return INF_OK;
+}
+
+enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
+                                 uint32_t count, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
+        if (code == INF_OK)
+            continue;
+        for (uint32_t k = 0; k < count; k++)
+            drop_next(session, session->tensors[kept[k].index]);
+        return code;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct inf_session_tensor *tensor = session->tensors[kept[i].index];
+        struct inf_session_buffer previous = tensor->now;
+        if (!kept[i].is_extended) {
+            tensor->now = tensor->next;
+            tensor->next = previous;
+        }
+        tensor->present = true;
+        tensor->dtype = kept[i].dtype;
+        tensor->shape = kept[i].shape;
+        tensor->room = kept[i].room;
+        tensor->axis = kept[i].axis;
+        tensor->is_history = kept[i].is_history;
+        tensor->is_stale = tensor->shrinks = false;
+        // A tensor that is extended in place needs no second buffer.
+        if (tensor->room != 0)
+            drop_next(session, tensor);
+    }
+    return INF_OK;
+}
+
+// --- rewinding and copying sessions ---
+
+static enum inf_code check_idle(const struct inf_session *session, struct inf_error *err)
+{
+    if (session->active == NULL)
+        return INF_OK;
+    return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                           "session %" PRIu64 ": requests of it are not answered yet", session->id);
+}
+
+static enum inf_code check_length(const struct inf_session *session, uint64_t length,
+                                  struct inf_error *err)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < session->tensor_count; i++) {
+        const struct inf_session_tensor *tensor = session->tensors[i];
+        if (!tensor->is_history || !tensor->present)
+            continue;
+        count++;
+        if (length > (uint64_t)tensor->shape.dims[tensor->axis])
+            return inf_fail_reason(
+                err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                "session %" PRIu64 ": '%s' has %" PRId64 " rows, wanted %" PRIu64 " or more",
+                session->id, tensor->name, tensor->shape.dims[tensor->axis], length);
+    }
+    if (count == 0)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": it keeps no history", session->id);
+    return INF_OK;
+}
+
+enum inf_code inf_session_rewind(struct inf_session *session, uint64_t length, bool release,
+                                 struct inf_error *err)
+{
+    INF_TRY(check_idle(session, err));
+    INF_TRY(check_length(session, length, err));
+    for (uint32_t i = 0; i < session->tensor_count; i++) {
+        struct inf_session_tensor *tensor = session->tensors[i];
+        if (!tensor->is_history || !tensor->present)
+            continue;
+        int64_t *rows = &tensor->shape.dims[tensor->axis];
+        if (tensor->room == 0)
+            tensor->room = (uint32_t)*rows;
+        tensor->is_stale |= length < (uint64_t)*rows;
+        tensor->shrinks |= release;
+        *rows = (int64_t)length;
+        if (!release || length > 0)
+            continue;
+        // The next request begins with an empty history.
+        tensor->present = tensor->is_history = tensor->is_stale = tensor->shrinks = false;
+        tensor->room = 0;
+        drop_buffer(&tensor->now);
+        drop_next(session, tensor);
+    }
+    return INF_OK;
+}
+
+static enum inf_code copy_tensor(struct inf_session *session,
+                                 const struct inf_session_tensor *tensor,
+                                 struct inf_error *err) INF_ON_LOOP
+{
+    uint32_t index;
+    const struct inf_session_state state = {.output = tensor->output,
+                                            .input = tensor->name,
+                                            .shaped = tensor->shaped,
+                                            .shape = tensor->first_shape};
+    if (tensor->output != NULL)
+        INF_TRY(add_pair(session, &state, err));
+    INF_TRY(inf_session_obtain_tensor(session, tensor->name, &index, err));
+    struct inf_session_tensor *copy = session->tensors[index];
+    copy->present = tensor->present;
+    copy->dtype = tensor->dtype;
+    copy->shape = tensor->shape;
+    copy->room = tensor->room;
+    copy->axis = tensor->axis;
+    copy->is_history = tensor->is_history;
+    copy->is_stale = tensor->is_stale;
+    copy->shrinks = tensor->shrinks;
+    copy->now = share_buffer(&tensor->now);
+    return charge_tensor(session, copy, err);
+}
+
+// Gives a new session the pairs and tensors of another one.
+static enum inf_code copy_session(struct inf_session_table *table, struct inf_session *session,
+                                  uint64_t source_id, struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_session *source;
+    INF_TRY(inf_session_find(table, source_id, &source, err));
+    INF_TRY(check_idle(source, err));
+    for (uint32_t i = 0; i < source->tensor_count; i++)
+        INF_TRY(copy_tensor(session, source->tensors[i], err));
+    return INF_OK;
+}
+
+// --- opening and closing sessions ---
+
 static enum inf_code create_session(struct inf_session_table *table,
                                     const struct inf_session_message *message,
                                     struct inf_session **out_session,
@@ -153,14 +413,14 @@ static enum inf_code create_session(struct inf_session_table *table,
     enum inf_code code = charge_fixed(session, sizeof *session, err);
     for (uint32_t i = 0; code == INF_OK && i < message->state_count; i++)
         code = add_pair(session, &message->states[i], err);
+    if (code == INF_OK && message->fork_of != 0)
+        code = copy_session(table, session, message->fork_of, err);
     if (code == INF_OK)
         *out_session = session;
     else
         inf_session_unref(&session);
     return code;
 }
-
-// --- opening and closing sessions ---
 
 static struct inf_session **find_link(struct inf_session_table *table, uint64_t id)
 {
@@ -215,124 +475,4 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
 {
     *out_session = *find_link(table, id);
     return *out_session != NULL ? INF_OK : refuse_unknown(id, err);
-}
-
-// --- reserving, charging and committing the values of tensors ---
-
-enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         struct inf_error *err)
-{
-    if (buffer->data != NULL && buffer->capacity >= size_bytes)
-        return INF_OK;
-    if (size_bytes > INF_LIMIT_SESSION_BYTES)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
-                               "%zu bytes, a session keeps at most %" PRIu64, size_bytes,
-                               INF_LIMIT_SESSION_BYTES);
-    size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
-    free(buffer->data);
-    *buffer = (struct inf_session_buffer){NULL, 0};
-    buffer->data =
-        aligned_alloc(ALIGNMENT, inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT));
-    if (buffer->data == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for %zu bytes of a session", capacity);
-    memset(buffer->data + capacity, 0, INF_BLOB_SLACK_BYTES);
-    buffer->capacity = capacity;
-    return INF_OK;
-}
-
-// Adapts what the session and the user are charged for a tensor to the present size of its two
-// buffers, `now` and `next`.
-static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
-                                   struct inf_error *err) INF_ON_LOOP
-{
-    uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
-    if (bytes < tensor->charged_bytes) {
-        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, tensor->charged_bytes - bytes);
-    } else {
-        uint64_t more = bytes - tensor->charged_bytes;
-        if (!inf_range_ok(session->charged_bytes, more, INF_LIMIT_SESSION_BYTES))
-            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
-                                   "session %" PRIu64 ": '%s' would bring it to %" PRIu64
-                                   " bytes, the limit is %" PRIu64,
-                                   session->id, tensor->name, session->charged_bytes + more,
-                                   INF_LIMIT_SESSION_BYTES);
-        INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, more, err));
-    }
-    session->counters->session_bytes += bytes - tensor->charged_bytes;
-    session->charged_bytes += bytes - tensor->charged_bytes;
-    tensor->charged_bytes = bytes;
-    return INF_OK;
-}
-
-// Frees the buffer for the tensor's next value.
-static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
-{
-    free(tensor->next.data);
-    tensor->next = (struct inf_session_buffer){NULL, 0};
-    enum inf_code code = charge_tensor(session, tensor, NULL);
-    assert(code == INF_OK && "less than before");
-    (void)code;
-}
-
-void inf_session_charge_next(struct inf_session *session, uint32_t index)
-{
-    assert(index < session->tensor_count);
-    struct inf_session_tensor *tensor = session->tensors[index];
-    if (charge_tensor(session, tensor, NULL) != INF_OK)
-        drop_next(session, tensor);
-}
-
-enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
-                                      enum inf_dtype dtype, const struct inf_shape *wanted,
-                                      struct inf_error *err)
-{
-    assert(index < session->tensor_count && !session->tensors[index]->present);
-    struct inf_session_tensor *tensor = session->tensors[index];
-    const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
-    size_t size;
-    if (tensor->output == NULL || !inf_shape_known(shape))
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_TENSOR_MISSING,
-                               "session %" PRIu64 ": it holds no '%s' yet, and %s; send it once",
-                               session->id, tensor->name,
-                               tensor->output == NULL ? "nothing was kept there"
-                                                      : "the shape of the first one is not known");
-    if (!inf_shape_bytes(shape, dtype, &size))
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
-    INF_TRY(inf_session_buffer_reserve(&tensor->now, size, err));
-    memset(tensor->now.data, 0, size);
-    enum inf_code code = charge_tensor(session, tensor, err);
-    if (code != INF_OK) {
-        free(tensor->now.data);
-        tensor->now = (struct inf_session_buffer){NULL, 0};
-        return code;
-    }
-    tensor->present = true;
-    tensor->dtype = dtype;
-    tensor->shape = *shape;
-    return INF_OK;
-}
-
-enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
-                                 uint32_t count, struct inf_error *err)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
-        if (code == INF_OK)
-            continue;
-        for (uint32_t k = 0; k < count; k++)
-            drop_next(session, session->tensors[kept[k].index]);
-        return code;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        struct inf_session_tensor *tensor = session->tensors[kept[i].index];
-        struct inf_session_buffer previous = tensor->now;
-        tensor->now = tensor->next;
-        tensor->next = previous;
-        tensor->present = true;
-        tensor->dtype = kept[i].dtype;
-        tensor->shape = kept[i].shape;
-    }
-    return INF_OK;
 }

@@ -14,7 +14,8 @@
 
 struct inf_job;
 
-// Memory for one value of a session tensor, followed by INF_BLOB_SLACK_BYTES readable bytes.
+// Memory for one value of a session tensor, followed by INF_BLOB_SLACK_BYTES readable bytes. A
+// counter of its users is in front of it.
 struct inf_session_buffer {
     uint8_t *data;
     size_t capacity;
@@ -25,6 +26,14 @@ struct inf_session_tensor {
     bool present; // `now` contains a value, that is, a request of the session can read the tensor
     enum inf_dtype dtype;
     struct inf_shape shape;
+    // Rows along `axis` for which `now` has memory, of which shape.dims[axis] are in use; 0: `now`
+    // has exactly the elements of `shape`.
+    uint32_t room;
+    uint8_t axis;    // valid if `is_history`
+    bool is_history; // each request appends rows along `axis`
+    bool is_stale;   // unused rows may have any elements, until a run zeroes them
+    bool shrinks;    // the next run moves the rows to a buffer that is no larger than needed
+    // While a job that keeps this tensor runs, the worker owns the unused rows.
     struct inf_session_buffer now;
     struct inf_session_buffer next; // owned by the worker while a job that keeps this tensor runs
     uint64_t charged_bytes;         // bytes charged to the user for `now` and `next` together
@@ -67,14 +76,27 @@ void inf_session_table_init(struct inf_session_table *table, struct inf_counters
 // Closes every session of the connection.
 void inf_session_table_fini(struct inf_session_table *table) INF_ON_LOOP;
 
-// Opens a session.
+// Opens a session. If message->fork_of is set, the session begins with the pairs and tensors of
+// that one. Both share memory until one of them changes; each is charged for all of it.
 //
 // INF_EXISTS     (SESSION_EXISTS) there is a session with this id already.
+// INF_ABORTED    (SESSION_LOST) there is no session fork_of.
+// INF_PRECONDITION  (BAD_PARAMETER) a request of the session fork_of is running or waits.
 // INF_EXHAUSTED  (QUOTA_REQUESTS) the connection has INF_LIMIT_SESSIONS sessions; (QUOTA_BYTES) the
 //                user has too many bytes of sessions; (HOST_OOM) memory is exhausted.
 enum inf_code inf_session_open(struct inf_session_table *table,
                                const struct inf_session_message *message,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Forgets all rows of the history but the first `length`, in all tensors that have one. If
+// `release` is true, their memory is given back: at once if no row stays, else with the next
+// request.
+//
+// INF_PRECONDITION  (BAD_PARAMETER) a request of the session is running or waits, or the session
+//                   keeps no history.
+// INF_INVALID       (BAD_PARAMETER) a history is shorter.
+enum inf_code inf_session_rewind(struct inf_session *session, uint64_t length, bool release,
+                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Closes a session. Its id may be used again. Requests that were already accepted still run.
 //
@@ -120,6 +142,9 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          struct inf_error *err) INF_NODISCARD;
 
+// Returns true if another session uses the buffer too, so that it must not be written.
+bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer);
+
 // Accounts for the next-value buffer of a tensor after a job that may have reserved it: charges the
 // user, or frees the buffer if the charge fails.
 void inf_session_charge_next(struct inf_session *session, uint32_t index) INF_ON_LOOP;
@@ -134,6 +159,10 @@ struct inf_session_kept {
     uint32_t index;
     enum inf_dtype dtype;
     struct inf_shape shape;
+    uint32_t room;    // as in struct inf_session_tensor
+    uint8_t axis;     // valid if `is_history`
+    bool is_history;  // as in struct inf_session_tensor
+    bool is_extended; // the job wrote new rows into the present buffer, not a next value
 };
 
 // Makes the next values of these tensors their present values: either of all tensors or of none.

@@ -33,6 +33,9 @@ struct inf_job_output {
     struct inf_session_buffer *kept;
     // The worker sets the fields from `late` on.
     bool late; // the size of the output is known only after the run
+    // The run wrote the output into memory of the session, behind rows that were there: into the
+    // present buffer of the session tensor, or its next one if `moved` is set.
+    bool in_place, moved;
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;
@@ -113,6 +116,8 @@ struct inf_job {
         uint32_t flags;     // flags of enum inf_infer_flag
         uint32_t worker;    // slot of the worker that ran the job
     } result;
+    // Set by the worker: rows of the buffers that the run extended in place; 0: it extended none.
+    uint32_t history_room;
 
     // The fields from `place` to `shared` are guarded by the mutex of the device queue.
     // The loop sets user, model and priority of `queue_entry` before it pushes the job.

@@ -84,7 +84,7 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
             output->wanted && (!inf_shape_known(&shape) || value->dtype == INF_DTYPE_BYTES);
         found->has_late |= output->late;
         size_t size_bytes;
-        if (!output->wanted || output->late)
+        if (!output->wanted || output->late || output->in_place)
             continue;
         if (!inf_shape_bytes(&shape, value->dtype, &size_bytes))
             return inf_fail_reason(&job->result.fault.err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -114,7 +114,7 @@ static enum inf_code acquire_data(struct inf_pool *pool, struct inf_job *job, bo
     job->result.data_capacity = capacity;
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
-        if (!output->wanted || output->memory != NULL || output->late != late)
+        if (!output->wanted || output->memory != NULL || output->in_place || output->late != late)
             continue;
         memset(data + used, 0, output->offset - used);
         used = output->offset + output->size_bytes;
@@ -142,7 +142,7 @@ static void *find_memory(const struct inf_job *job, const struct inf_job_output 
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index)
 {
     const struct inf_job_output *output = &job->outputs[index];
-    return output->wanted && !output->late ? find_memory(job, output) : NULL;
+    return output->wanted && !output->late && !output->in_place ? find_memory(job, output) : NULL;
 }
 
 void inf_job_keep_outputs(struct inf_job *job)

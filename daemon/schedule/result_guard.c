@@ -17,8 +17,8 @@ static bool are_elements_finite(const float *elements, size_t count)
     return !isnan(sum);
 }
 
-static bool are_outputs_finite(const struct inf_executable *executable,
-                               const struct inf_execution *execution)
+bool inf_result_guard_accepts(const struct inf_executable *executable,
+                              const struct inf_execution *execution)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     for (uint32_t i = 0; i < graph->output_count; i++) {
@@ -47,7 +47,7 @@ static enum inf_code run_in_fp32(struct inf_served *served, struct inf_device *d
         shapes[i] = graph->values[graph->inputs[i].value].shape;
     INF_TRY(inf_model_acquire_with(served->model, device, &fp32, shapes, &executable, err));
     enum inf_code code = inf_executable_run(executable, execution, err);
-    *repaired = code == INF_OK && are_outputs_finite(executable, execution);
+    *repaired = code == INF_OK && inf_result_guard_accepts(executable, execution);
     inf_model_release(served->model, &executable);
     return code;
 }
@@ -64,7 +64,7 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
     struct inf_execution watched = *execution;
     watched.overflowed = &overflowed;
     INF_TRY(inf_executable_run(executable, &watched, err));
-    if (!atomic_load(&overflowed) && are_outputs_finite(executable, execution))
+    if (!atomic_load(&overflowed) && inf_result_guard_accepts(executable, execution))
         return INF_OK;
     bool repaired = false;
     *out_precision = INF_PRECISION_FP32;

@@ -18,4 +18,8 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
                                    enum inf_precision *out_precision,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Returns true if all f32 outputs of the run are finite.
+bool inf_result_guard_accepts(const struct inf_executable *executable,
+                              const struct inf_execution *execution);
+
 #endif

@@ -17,6 +17,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/exec/model/model.h"
+#include "daemon/schedule/history_run.h"
 #include "daemon/schedule/job_output.h"
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
@@ -68,6 +69,16 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
         options = (struct inf_run_options){.precision = job->precision};
     options.cancelled = &job->cancelled;
     options.user = job->queue_entry.user + 1;
+    const struct inf_history_resources resources = {.pool = worker->pool,
+                                                    .memory = &worker->history_memory,
+                                                    .options = &options,
+                                                    .slot = worker->slot,
+                                                    .step = &worker->watch.step};
+    bool done;
+    INF_TRY(inf_history_run(job, &resources, &done));
+    if (done)
+        return INF_OK;
+    INF_TRY(inf_history_pack_inputs(job, &worker->history_memory));
     INF_TRY(inf_model_acquire_with(model, job->device, &options, job->shapes, &executable,
                                    &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
@@ -83,6 +94,9 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 1;
     job->result.flags &= INF_INFER_MOVED;
+    job->history_room = 0;
+    for (uint32_t i = 0; i < job->output_count; i++)
+        job->outputs[i].in_place = job->outputs[i].moved = false;
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
     // Make sure that a failure without an error text is not mistaken for a success.
@@ -138,7 +152,8 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         if (jobs[i]->result.fault.err.code == INF_OK)
             inf_job_keep_outputs(jobs[i]);
     for (uint32_t i = 0; i < count; i++)
-        if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->result.fault.err.code == INF_OK)
+        if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->history_room == 0 &&
+            jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
     note_times(jobs, count, start_ns, worker->slot);
 }
@@ -189,6 +204,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
         inf_queue_notify(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);
+    inf_batch_memory_fini(&worker->history_memory);
     inf_string_pool_fini(&worker->strings.pool);
 }
 

@@ -24,8 +24,9 @@ struct inf_worker {
     uint32_t slot;
 
     struct inf_thread thread;
-    struct inf_batch_memory batch_memory; // used by the worker thread only
-    struct inf_run_strings strings;       // used by the worker thread only
+    struct inf_batch_memory batch_memory;   // used by the worker thread only
+    struct inf_batch_memory history_memory; // inputs of runs with a history; as batch_memory
+    struct inf_run_strings strings;         // used by the worker thread only
     struct inf_job_replier *replier;
     struct inf_run_watch watch; // limits the time of the current run; checked by the loop
 };

@@ -23,6 +23,7 @@ inf_service_handler inf_service_model_infer INF_ON_LOOP;
 inf_service_handler inf_service_server_limits INF_ON_LOOP;
 inf_service_handler inf_service_session_open INF_ON_LOOP;
 inf_service_handler inf_service_session_close INF_ON_LOOP;
+inf_service_handler inf_service_session_rewind INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;

@@ -34,7 +34,17 @@ void inf_service_estimate_job(struct inf_job *job)
     assert(job->served != NULL && job->device != NULL);
     // Add the precision to the key, because run times in different precisions are estimated
     // separately.
+    const struct inf_history *history =
+        job->session != NULL ? inf_model_history(job->served->model) : NULL;
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    // A history has another length in each request, which changes the run time little.
+    for (uint32_t i = 0; history != NULL && i < job->input_count; i++) {
+        shapes[i] = job->shapes[i];
+        if (history->axes[i] != INF_HISTORY_NONE)
+            shapes[i].dims[history->axes[i]] = 0;
+    }
     job->estimate_key =
-        inf_estimate_key(job->served, job->shapes, job->input_count) ^ (uint64_t)job->precision;
-    job->rows = count_batch_rows(job);
+        inf_estimate_key(job->served, history != NULL ? shapes : job->shapes, job->input_count) ^
+        (uint64_t)job->precision;
+    job->rows = history != NULL ? 0 : count_batch_rows(job);
 }

@@ -77,7 +77,8 @@ void inf_service_note_job(struct inf_service *service, struct inf_job *job)
         inf_shadow_submit(service->shadow, job,
                           service->options.environment->config->race_tolerance);
     struct inf_served *served = job->served;
-    if (served->config.remember_shapes &&
+    // The shapes of a step with a history occur once.
+    if (served->config.remember_shapes && job->history_room == 0 &&
         inf_served_shapes_note(&served->shapes, job->estimate_key, job->shapes, job->input_count,
                                job->result.done_ns))
         inf_model_store_save_shapes(service->options.store, served);

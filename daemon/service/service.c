@@ -55,6 +55,7 @@ static const struct method methods[] = {
     {INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST, false, inf_service_server_limits},
     {INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, false, inf_service_session_open},
     {INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, false, inf_service_session_close},
+    {INF_METHOD_SESSION_REWIND, INF_MESSAGE_SESSION_REWIND, false, inf_service_session_rewind},
 
     {INF_METHOD_MODEL_PLACEMENT, INF_MESSAGE_PLACEMENT_REQUEST, false, inf_service_model_placement},
     {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},

@@ -61,6 +61,16 @@ enum inf_code inf_service_session_close(struct inf_service *service, struct inf_
     return inf_session_close(request->sessions, service->request.session.session_id, &fault->err);
 }
 
+enum inf_code inf_service_session_rewind(struct inf_service *service, struct inf_request *request,
+                                         struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)answer;
+    const struct inf_session_message *message = &service->request.session;
+    struct inf_session *session;
+    INF_TRY(inf_session_find(request->sessions, message->session_id, &session, &fault->err));
+    return inf_session_rewind(session, message->length, message->release, &fault->err);
+}
+
 // --- binding the tensors of a job ---
 
 static void bind_kept_input(struct inf_job *job, uint32_t port, uint32_t tensor)
@@ -170,6 +180,21 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
                           &fault->err);
 }
 
+// Returns the shape of the first value of an input. It is that of the model; a history is empty at
+// first, and has one sequence.
+static struct inf_shape first_shape(const struct inf_job *job, uint32_t input)
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    const struct inf_history *history = inf_model_history(job->served->model);
+    struct inf_shape shape = graph->values[graph->inputs[input].value].shape;
+    if (history == NULL || history->outputs[input] == INF_HISTORY_NONE)
+        return shape;
+    shape.dims[history->axes[input]] = 0;
+    if (shape.dims[0] == INF_DIM_UNKNOWN)
+        shape.dims[0] = 1;
+    return shape;
+}
+
 // Binds an input to the present value of a session tensor. Called when the earlier requests of the
 // session are done.
 static enum inf_code bind_session_input(struct inf_job *job, const struct inf_session_port *port,
@@ -180,9 +205,10 @@ static enum inf_code bind_session_input(struct inf_job *job, const struct inf_se
     const struct inf_value *value = &graph->values[input->value];
     struct inf_session_tensor *tensor = job->session->tensors[port->tensor];
     enum inf_code code = INF_OK;
+    const struct inf_shape first = first_shape(job, port->port);
     if (!tensor->present)
-        code = inf_session_init_tensor(job->session, port->tensor, value->dtype, &value->shape,
-                                       &fault->err);
+        code =
+            inf_session_init_tensor(job->session, port->tensor, value->dtype, &first, &fault->err);
     if (code != INF_OK) {
         inf_fault_tensor(fault, input->name, NULL, NULL);
         return inf_error_prefix(&fault->err, code, "input '%s'", input->name);
@@ -201,6 +227,10 @@ static enum inf_code bind_session_inputs(struct inf_job *job, struct inf_fault *
     for (uint32_t i = 0; i < job->kept_input_count; i++)
         INF_TRY(bind_session_input(job, &job->kept_inputs[i], fault));
     inf_service_estimate_job(job);
+    // A batch copies whole inputs; it does not know of buffers with unused rows.
+    for (uint32_t i = 0; i < job->kept_input_count; i++)
+        if (job->session->tensors[job->kept_inputs[i].tensor]->room != 0)
+            job->rows = 0;
     return INF_OK;
 }
 
@@ -275,11 +305,21 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
 enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *fault)
 {
     struct inf_session_kept kept[INF_LIMIT_TENSORS];
+    const struct inf_history *history = inf_model_history(job->served->model);
     for (uint32_t i = 0; i < job->kept_output_count; i++) {
         const struct inf_session_port *port = &job->kept_outputs[i];
         const struct inf_job_output *output = &job->outputs[port->port];
         kept[i] = (struct inf_session_kept){
             .index = port->tensor, .dtype = output->dtype, .shape = output->shape};
+        for (uint32_t k = 0; history != NULL && k < job->input_count; k++)
+            if (history->outputs[k] == port->port) {
+                kept[i].is_history = true;
+                kept[i].axis = history->axes[k];
+            }
+        if (!output->in_place)
+            continue;
+        kept[i].room = job->history_room;
+        kept[i].is_extended = !output->moved;
     }
     return inf_session_commit(job->session, kept, job->kept_output_count, &fault->err);
 }

@@ -60,6 +60,7 @@ static const struct {
     {INF_METHOD_SESSION_OPEN, "SessionOpen"},
     {INF_METHOD_SESSION_CLOSE, "SessionClose"},
     {INF_METHOD_SERVER_LIMITS, "ServerLimits"},
+    {INF_METHOD_SESSION_REWIND, "SessionRewind"},
 
     {INF_METHOD_MODEL_PLACEMENT, "ModelPlacement"},
     {INF_METHOD_MODEL_PLACE, "ModelPlace"},

@@ -62,6 +62,7 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_MEMORY_INFO] = &inf_codec_memory_info,
     [INF_MESSAGE_SESSION_OPEN] = &inf_codec_session_open,
     [INF_MESSAGE_SESSION_CLOSE] = &inf_codec_session_close,
+    [INF_MESSAGE_SESSION_REWIND] = &inf_codec_session_rewind,
     [INF_MESSAGE_REGION_ALLOC] = &inf_codec_region_alloc,
     [INF_MESSAGE_LIMITS_REQUEST] = &inf_codec_limits_request,
     [INF_MESSAGE_LIMITS_REPLY] = &inf_codec_limits_reply,

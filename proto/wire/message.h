@@ -265,9 +265,13 @@ struct inf_session_state {
     struct inf_shape shape;
 };
 
-// The metadata of the requests SessionOpen and SessionClose. SessionClose uses only session_id.
+// The metadata of the requests SessionOpen, SessionClose and SessionRewind. SessionClose uses only
+// session_id.
 struct inf_session_message {
     uint64_t session_id;
+    uint64_t fork_of;       // SessionOpen: the session to copy; 0: none
+    uint64_t length;        // SessionRewind: rows of the history that stay
+    bool release;           // SessionRewind: give back the memory of the other rows
     const char *model_name; // use the pairs of this model; "": those in `states`
     const char *model_version;
     uint32_t state_count;
@@ -453,6 +457,7 @@ enum inf_message_kind {
     INF_MESSAGE_MEMORY_INFO,
     INF_MESSAGE_SESSION_OPEN,
     INF_MESSAGE_SESSION_CLOSE,
+    INF_MESSAGE_SESSION_REWIND,
     INF_MESSAGE_REGION_ALLOC,
     INF_MESSAGE_LIMITS_REQUEST,
     INF_MESSAGE_LIMITS_REPLY,

@@ -61,6 +61,7 @@ extern const struct inf_message_codec inf_codec_data;
 // --- codecs in message_session.c ---
 extern const struct inf_message_codec inf_codec_session_open;
 extern const struct inf_message_codec inf_codec_session_close;
+extern const struct inf_message_codec inf_codec_session_rewind;
 
 // --- codecs in message_placement.c ---
 extern const struct inf_message_codec inf_codec_placement_request;

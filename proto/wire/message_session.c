@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: opening and closing them.
+// Sessions: opening, closing and rewinding them.
 #include <assert.h>
 #include <string.h>
 
@@ -65,6 +65,10 @@ static enum inf_code decode_open(union inf_message *message, const void *from,
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "states and a model_name, wanted one of them");
     }
+    session->fork_of = wire->fork_of;
+    if (wire->fork_of != 0 && (wire->n_states != 0 || wire->model_name[0] != '\0'))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "fork_of, and states or a model_name, wanted one of them");
     return check_distinct(session, err);
 }
 
@@ -75,6 +79,7 @@ static enum inf_code encode_open(const union inf_message *message, void *to,
     Inference__SessionOpenRequest *wire = to;
     assert(session->state_count <= INF_LIMIT_SESSION_TENSORS);
     wire->session_id = session->session_id;
+    wire->fork_of = session->fork_of;
     wire->model_name = inf_wire_text(session->model_name);
     wire->model_version = inf_wire_text(session->model_version);
     wire->n_states = session->state_count;
@@ -123,4 +128,34 @@ const struct inf_message_codec inf_codec_session_close = {
     .descriptor = &inference__session_close_request__descriptor,
     .decode = decode_close,
     .encode = encode_close,
+};
+
+static enum inf_code decode_rewind(union inf_message *message, const void *from,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__SessionRewindRequest *wire = from;
+    message->session.session_id = wire->session_id;
+    message->session.length = wire->length;
+    message->session.release = wire->release;
+    message->session.state_count = 0;
+    return check_session_id(wire->session_id, err);
+}
+
+static enum inf_code encode_rewind(const union inf_message *message, void *to,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__SessionRewindRequest *wire = to;
+    wire->session_id = message->session.session_id;
+    wire->length = message->session.length;
+    wire->release = message->session.release;
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_session_rewind = {
+    .descriptor = &inference__session_rewind_request__descriptor,
+    .decode = decode_rewind,
+    .encode = encode_rewind,
 };

@@ -59,6 +59,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_ONE_HOT] = {make_one_hot, 200},
     [INF_OP_BAND] = {make_band, 200},
     [INF_OP_GATHER_ND] = {make_gather_nd, 200},
+    [INF_OP_APPEND] = {make_append, 300},
     [INF_OP_SCATTER_ND] = {make_scatter_nd, 200},
     [INF_OP_GATHER_ELEMENTS] = {make_gather_elements, 200},
     [INF_OP_SCATTER_ELEMENTS] = {make_scatter_elements, 200},

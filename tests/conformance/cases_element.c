@@ -192,6 +192,19 @@ void make_scatter_nd(struct one_node *one, struct random *random, uint32_t numbe
     add_like(one, random, updates);
 }
 
+void make_append(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_ANY, 1, 4);
+    int32_t axis = (int32_t)random_in(random, 0, shape.rank - 1);
+    bool several = number % 3 == 0 && axis > 0;
+    struct inf_shape rows = shape;
+    rows.dims[axis] = random_in(random, 0, shape.dims[axis]);
+    int64_t bound = shape.dims[axis] - rows.dims[axis] + 1;
+    one->attrs.append.axis = number % 2 == 0 ? axis : axis - shape.rank;
+    add_indices(one, random, INF_SHAPE(several ? shape.dims[0] : 1), &bound, 1);
+    add_like(one, random, rows);
+}
+
 void make_gather_elements(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;

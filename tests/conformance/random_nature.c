@@ -47,6 +47,7 @@ static const struct random_nature natures[INF_OP_COUNT] = {
     [INF_OP_BINCOUNT] = {.open = 4, .rounds = true},
     [INF_OP_BAND] = {.open = 1},
     [INF_OP_GATHER_ND] = {.open = 1},
+    [INF_OP_APPEND] = {.open = 5},
     [INF_OP_SCATTER_ND] = {.open = 5, .rounds = true},
     [INF_OP_GATHER_ELEMENTS] = {.open = 1},
     [INF_OP_SCATTER_ELEMENTS] = {.open = 5, .rounds = true},

@@ -142,6 +142,7 @@ extern const struct inf_cpu_kernel inf_cpu_normalize_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_softmax_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pick_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_append_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_gather_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];

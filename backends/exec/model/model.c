@@ -12,6 +12,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
+#include "backends/exec/executable_ops.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/exec/model/weight_residency.h"
 #include "backends/exec/static_executable.h"
@@ -42,6 +43,10 @@ struct inf_model {
     // Only used by the load, before other threads use the model.
     struct offer *offers;
     bool outgrew_offers; // an executable was compiled without an offer
+    bool has_history;
+    struct inf_history history; // valid if has_history
+    // The least number of rows for which no graph could be built.
+    _Atomic uint32_t room_refused;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex; // guards the following members
@@ -148,6 +153,8 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     INF_TRY(inf_weight_residency_add_evicted(&model->residency, model->graph, err));
+    atomic_init(&model->room_refused, UINT32_MAX);
+    model->has_history = inf_history_find(model->graph, &model->evaluator, &model->history);
     review_constants(model);
     return INF_OK;
 }
@@ -213,6 +220,11 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model)
     return model->graph;
 }
 
+const struct inf_history *inf_model_history(const struct inf_model *model)
+{
+    return model->has_history ? &model->history : NULL;
+}
+
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
                                    struct inf_error *err)
 {
@@ -246,7 +258,8 @@ static enum inf_code list_kept_classes(struct inf_model *model,
     *out_count = 0;
     while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL) {
         const struct inf_graph *graph = inf_executable_graph(class->executable);
-        if (*out_count < count && class->options.user == 0 && !inf_graph_needs_values(graph))
+        if (*out_count < count && class->options.user == 0 && class->room == 0 &&
+            !inf_graph_needs_values(graph))
             classes[(*out_count)++] =
                 (struct inf_model_kept_class){class->device, class->options, graph};
     }
@@ -329,7 +342,7 @@ static struct inf_graph *take_offer(struct inf_model *model, const struct inf_sh
 {
     for (struct offer **link = &model->offers; *link != NULL; link = &(*link)->next) {
         struct offer *offer = *link;
-        if (offer->device != class->device ||
+        if (class->room != 0 || offer->device != class->device ||
             !inf_run_options_equal(&offer->options, &class->options) ||
             offer->graph->input_count != model->graph->input_count ||
             !has_shapes(offer->graph, class->shapes))
@@ -359,13 +372,23 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
+// Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
+// graph for a history of so many rows, and sets *out_new_rows.
 static enum inf_code specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                      const atomic_bool *cancelled, struct inf_graph **out_graph,
+                                      uint32_t room, const atomic_bool *cancelled,
+                                      struct inf_graph **out_graph, uint32_t *out_new_rows,
                                       struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_graph_clone(&graph, model->graph, err));
-    INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
+    *out_new_rows = 0;
+    if (room == 0) {
+        INF_TRY(inf_graph_clone(&graph, model->graph, err));
+        INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
+    } else {
+        const struct inf_history_request request = {&model->history, shapes, room};
+        INF_TRY(inf_history_build(model->graph, &model->evaluator, &request, &graph, out_new_rows,
+                                  err));
+    }
     struct inf_pass_options options = {.disabled = model->disabled_passes,
                                        .evaluator =
                                            model->evaluator.run != NULL ? &model->evaluator : NULL,
@@ -380,7 +403,9 @@ static enum inf_code specialize_graph(struct inf_model *model, const struct inf_
 enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
                                          struct inf_graph **out_graph, struct inf_error *err)
 {
-    return specialize_graph(model, shapes, find_cancel_flag(model, NULL), out_graph, err);
+    uint32_t new_rows;
+    return specialize_graph(model, shapes, 0, find_cancel_flag(model, NULL), out_graph, &new_rows,
+                            err);
 }
 
 // Compiles `graph`, and takes ownership of it.
@@ -411,17 +436,21 @@ static uint64_t find_run_bytes_max(const struct inf_model *model,
                : 0;
 }
 
-// Compiles the executable of a class from `graph`, of which it takes ownership.
+// Compiles the executable of a class from `graph`, of which it takes ownership. `new_rows` is what
+// specialize_graph() set.
 static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
                                    const atomic_bool *cancelled, struct inf_graph **graph,
-                                   struct inf_executable **out_executable, struct inf_error *err)
+                                   uint32_t new_rows, struct inf_executable **out_executable,
+                                   struct inf_error *err)
 {
     struct inf_run_options options = class->options;
     options.cancelled = cancelled;
     if (options.user != 0 && model->classes.budget != NULL)
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
     options.run_bytes_max = find_run_bytes_max(model, &options);
-    return compile_graph(model, class->device, &options, graph, out_executable, err);
+    INF_TRY(compile_graph(model, class->device, &options, graph, out_executable, err));
+    (*out_executable)->new_rows = new_rows;
+    return INF_OK;
 }
 
 // Compiles the executable of a class. On success the caller ends the use of the constants with
@@ -430,10 +459,11 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
                                      const atomic_bool *cancelled,
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
+    uint32_t new_rows = 0;
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = take_offer(model, class);
     if (graph != NULL) {
         inf_weight_residency_hold(&model->residency);
-        if (compile_class(model, class, cancelled, &graph, out_executable, NULL) == INF_OK)
+        if (compile_class(model, class, cancelled, &graph, 0, out_executable, NULL) == INF_OK)
             return INF_OK;
         // Whatever was wrong, the passes may make a graph that can be compiled.
         inf_weight_residency_release(&model->residency);
@@ -441,9 +471,12 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
     if (!inf_weight_residency_evicts(&model->residency))
         model->outgrew_offers = true;
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    enum inf_code code = specialize_graph(model, class->shapes, cancelled, &graph, err);
+    enum inf_code code = specialize_graph(model, class->shapes, class->room, cancelled, &graph,
+                                          &new_rows, err);
+    if (code == INF_OK && class->room != 0 && inf_graph_needs_values(graph))
+        code = inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
     if (code == INF_OK)
-        code = compile_class(model, class, cancelled, &graph, out_executable, err);
+        code = compile_class(model, class, cancelled, &graph, new_rows, out_executable, err);
     if (code != INF_OK)
         inf_weight_residency_release(&model->residency);
     return code;
@@ -474,7 +507,8 @@ static enum inf_code compile_private(struct inf_model *model,
                                          ? *request->options
                                          : inf_model_default_options(model, request->device);
     options.cancelled = find_cancel_flag(model, options.cancelled);
-    INF_TRY(specialize_graph(model, request->shapes, options.cancelled, &graph, err));
+    uint32_t new_rows;
+    INF_TRY(specialize_graph(model, request->shapes, 0, options.cancelled, &graph, &new_rows, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(
             err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -571,14 +605,15 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
     return inf_model_acquire_with(model, device, &options, shapes, out_executable, err);
 }
 
-enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
-                                     const struct inf_run_options *options,
-                                     const struct inf_shape *shapes,
-                                     struct inf_executable **out_executable, struct inf_error *err)
+static enum inf_code acquire_class(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_run_options *options,
+                                   const struct inf_shape *shapes, uint32_t room,
+                                   struct inf_executable **out_executable,
+                                   struct inf_error *err) INF_MAY_BLOCK
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, room};
     key.options.cancelled = NULL; // valid during this call only, while the class is kept
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
@@ -596,6 +631,30 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
                                "no memory for an executable");
     return fulfil_promise(model, promise, find_cancel_flag(model, options->cancelled),
                           out_executable, err);
+}
+
+enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
+                                     const struct inf_run_options *options,
+                                     const struct inf_shape *shapes,
+                                     struct inf_executable **out_executable, struct inf_error *err)
+{
+    return acquire_class(model, device, options, shapes, 0, out_executable, err);
+}
+
+enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
+                                        const struct inf_run_options *options,
+                                        const struct inf_shape *shapes, uint32_t room,
+                                        struct inf_executable **out_executable,
+                                        struct inf_error *err)
+{
+    if (!model->has_history || !inf_device_info(device)->host_memory ||
+        room >= atomic_load_explicit(&model->room_refused, memory_order_relaxed))
+        return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
+    enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);
+    // Later requests need not try again.
+    if (code == INF_UNSUPPORTED)
+        atomic_store_explicit(&model->room_refused, room, memory_order_relaxed);
+    return code;
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)
@@ -617,7 +676,7 @@ void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, 0};
     if (inf_shape_classes_drop(&model->classes, &key))
         review_constants(model);
 }

@@ -10,6 +10,7 @@
 #include "backends/exec/executable.h"
 #include "backends/exec/model/arena_budget.h"
 #include "backends/exec/run_options.h"
+#include "backends/graph/history/history.h"
 #include "backends/graph/pass/pass.h"
 
 // The most devices on which a model may fall back.
@@ -99,6 +100,22 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
                                      const struct inf_shape *shapes,
                                      struct inf_executable **out_executable,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Returns how the inputs of the model depend on a history; NULL if it has none that is understood.
+// Valid as long as the model. Any thread.
+const struct inf_history *inf_model_history(const struct inf_model *model);
+
+// Returns the executable for a history in buffers of `room` rows each, like
+// inf_model_acquire_with(). `shapes` are those for an empty history; inf_history_build() describes
+// the inputs. inf_executable_new_rows() tells how many rows a run appends: the rows in use before
+// the run and the new ones must fit the buffers.
+//
+// INF_UNSUPPORTED  the model cannot be computed in this way with so many rows, or on this device.
+enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
+                                        const struct inf_run_options *options,
+                                        const struct inf_shape *shapes, uint32_t room,
+                                        struct inf_executable **out_executable,
+                                        struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Sets the run options that inf_model_acquire() uses for `device`. The pointer is only compared,
 // never dereferenced. All other devices get the defaults: fp32, all threads. Any thread.

@@ -59,7 +59,7 @@ void inf_shape_classes_fini(struct inf_shape_classes *classes)
 static bool same_class(const struct inf_shape_classes *classes, const struct inf_shape_class *class,
                        const struct inf_shape_key *key)
 {
-    if (class->device != key->device || class->retired ||
+    if (class->device != key->device || class->retired || class->room != key->room ||
         !inf_run_options_equal(&class->options, &key->options))
         return false;
     for (uint32_t i = 0; i < classes->input_count; i++)
@@ -176,6 +176,7 @@ static struct inf_shape_class *create_class(struct inf_shape_classes *classes,
         return NULL;
     class->device = inf_device_ref(key->device);
     class->options = key->options;
+    class->room = key->room;
     class->classes = classes;
     class->budget_entry.ops = &entry_ops;
     class->budget_entry.user = key->options.user;

@@ -19,6 +19,9 @@ struct inf_shape_key {
     struct inf_device *device;
     struct inf_run_options options; // resolved by inf_run_options_resolve()
     const struct inf_shape *shapes; // one for each input of the model
+    // Rows of the buffers of a history (history.h); 0: the inputs are as the model has them. With
+    // rows, `shapes` are those for an empty history.
+    uint32_t room;
 };
 
 // An executable for one shape class, or a promise: an empty class whose executable a thread is
@@ -33,6 +36,7 @@ struct inf_shape_class {
     bool retired;     // true: the device was lost; the last user frees the class
     uint64_t used_at; // time of the last use: value of the set's `clock`, which counts acquisitions
     uint64_t weight_bytes, arena_bytes;
+    uint32_t room;                     // as in struct inf_shape_key
     struct inf_shape_classes *classes; // the set that this class belongs to
     // registers the class in the arena budget of its set, if a request made the class
     struct inf_arena_entry budget_entry;

@@ -137,3 +137,31 @@ enum inf_code inf_infer_list_set(struct inf_infer *infer)
         shape.dims[i + 1] = item.dims[i];
     return inf_infer_output(infer, 0, &shape);
 }
+
+enum inf_code inf_infer_append(struct inf_infer *infer)
+{
+    const struct inf_shape *x = inf_infer_input(infer, 0);
+    const struct inf_shape *at = inf_infer_input(infer, 1);
+    const struct inf_shape *rows = inf_infer_input(infer, 2);
+    char x_text[INF_SHAPE_TEXT_SIZE], at_text[INF_SHAPE_TEXT_SIZE], rows_text[INF_SHAPE_TEXT_SIZE];
+    struct inf_shape y = *x;
+    int32_t axis = 0;
+    bool fits = at->rank < 0 || at->rank == 1;
+    if (x->rank >= 0) {
+        fits = fits && inf_axis_resolve(infer->node->attrs.append.axis, x->rank, &axis) &&
+               (rows->rank < 0 || rows->rank == x->rank);
+        bool several = at->rank == 1 && at->dims[0] >= 0 && at->dims[0] != 1;
+        fits = fits && !(several && (axis == 0 || (x->dims[0] >= 0 && x->dims[0] != at->dims[0])));
+    }
+    for (int32_t i = 0; fits && i < y.rank && rows->rank >= 0; i++) {
+        if (i != axis)
+            fits = inf_dim_merge(x->dims[i], rows->dims[i], &y.dims[i]);
+        else
+            fits = x->dims[i] < 0 || rows->dims[i] <= x->dims[i];
+    }
+    if (!fits)
+        return inf_shape_fault(infer, "rows of shape %s at %s do not fit %s along axis %d",
+                               inf_shape_print(rows, rows_text), inf_shape_print(at, at_text),
+                               inf_shape_print(x, x_text), infer->node->attrs.append.axis);
+    return inf_infer_output(infer, 0, &y);
+}

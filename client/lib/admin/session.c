@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes sessions (public functions).
+// Opens, forks, rewinds and closes sessions (public functions).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +117,44 @@ int inferd_session_open_model(inferd_client *client, const char *model, const ch
         return inf_client_question_refuse_name(err, model);
     return open_session(client, &(struct inf_model_request){.name = model, .version = version},
                         NULL, 0, session, err);
+}
+
+int inferd_session_fork(inferd_session *session, inferd_session **fork, struct inferd_error *err)
+{
+    struct inf_error error;
+    struct inf_session_message *message = calloc(1, sizeof *message);
+    *fork = NULL;
+    if (message == NULL) {
+        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
+        return inf_client_report_error(err, &error);
+    }
+    message->fork_of = session->id;
+    int code = create_session(session->client, message, fork, err);
+    free(message);
+    return code;
+}
+
+static int rewind_session(inferd_session *session, uint64_t length, bool release,
+                          struct inferd_error *err)
+{
+    inferd_client *client = session->client;
+    const struct inf_session_message message = {
+        .session_id = session->id, .length = length, .release = release};
+    inf_client_enter(client);
+    int code =
+        send_order(client, INF_METHOD_SESSION_REWIND, INF_MESSAGE_SESSION_REWIND, &message, err);
+    inf_client_leave(client);
+    return code;
+}
+
+int inferd_session_rewind(inferd_session *session, uint64_t length, struct inferd_error *err)
+{
+    return rewind_session(session, length, false, err);
+}
+
+int inferd_session_truncate(inferd_session *session, uint64_t length, struct inferd_error *err)
+{
+    return rewind_session(session, length, true, err);
 }
 
 void inferd_session_close(inferd_session *session)

@@ -145,7 +145,9 @@ MESSAGES = {
         2: ('states', '*State'),
         240: ('model_name', 's'),
         241: ('model_version', 's'),
+        242: ('fork_of', 'u'),
     },
+    'SessionRewindRequest': {1: ('session_id', 'u'), 2: ('length', 'u'), 3: ('release', 'b')},
     'SessionCloseRequest': {1: ('session_id', 'u')},
     'Limits': {
         1: ('meta_bytes', 'u'),

@@ -12,7 +12,7 @@ class Session:
                 print(session.infer('silero_vad', {'input': chunk, 'sr': 16000})['output'])
     """
 
-    def __init__(self, client, states, shapes, model, version):
+    def __init__(self, client, states, shapes, model, version, fork_of=0):
         self._client = client
         self._id = client._new_session()
         pairs = [
@@ -31,6 +31,7 @@ class Session:
                 'states': pairs,
                 'model_name': model,
                 'model_version': version,
+                'fork_of': fork_of,
             },
         )
 
@@ -45,6 +46,21 @@ class Session:
         if self._id and not self._client.closed:
             self._client._ask('close_session', {'session_id': self._id})
         self._id = 0
+
+    def fork(self):
+        """Returns a Session that begins with the tensors of this one, for example to continue a
+        text in two ways. Both share memory until one of them changes. All requests of this session
+        must have been answered."""
+        return Session(self._client, {}, {}, '', '', fork_of=self._id)
+
+    def rewind(self, length, release=False):
+        """Forgets all rows of the history but the first `length`, as if the requests that made them
+        had not been sent. A history is a state pair to which each request appends rows: the keys
+        and values of a decoder. With `release`, the memory of the forgotten rows is given back: at
+        once if `length` is 0, else with the next request."""
+        self._client._ask(
+            'rewind_session', {'session_id': self._id, 'length': length, 'release': release}
+        )
 
     def infer(self, model, inputs, outputs=None, **options):
         """Does the same as Client.infer(). Inputs of pairs may be omitted; if they are sent, they

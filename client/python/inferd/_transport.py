@@ -38,6 +38,7 @@ _METHODS = {
     'open_session': (80, 'SessionOpenRequest', 'Empty'),
     'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'),
     'close_session': (81, 'SessionCloseRequest', 'Empty'),
+    'rewind_session': (83, 'SessionRewindRequest', 'Empty'),
 }
 
 

@@ -242,7 +242,11 @@ static void sample_memory(struct inf_memory_info *info)
 static void sample_session(struct inf_session_message *session, enum inf_message_kind kind)
 {
     session->session_id = 1ull << 63;
-    if (kind == INF_MESSAGE_SESSION_CLOSE)
+    if (kind == INF_MESSAGE_SESSION_REWIND) {
+        session->length = 1ull << 40;
+        session->release = true;
+    }
+    if (kind != INF_MESSAGE_SESSION_OPEN)
         return;
     session->state_count = 3;
     session->states[0] = (struct inf_session_state){.output = "stateN", .input = "state"};
@@ -375,6 +379,7 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_SESSION_OPEN:
     case INF_MESSAGE_SESSION_CLOSE:
+    case INF_MESSAGE_SESSION_REWIND:
         sample_session(&message->session, kind);
         break;
     case INF_MESSAGE_LIMITS_REQUEST:

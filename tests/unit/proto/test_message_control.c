@@ -303,6 +303,10 @@ Test(message_control, sessions_go_round)
     }
     wire_round_go(INF_MESSAGE_SESSION_CLOSE);
     SAME(session.session_id);
+    wire_round_go(INF_MESSAGE_SESSION_REWIND);
+    SAME(session.session_id);
+    cr_assert_eq(wire_round.got.session.length, 1ull << 40);
+    cr_assert(wire_round.got.session.release);
 }
 
 Test(message_control, placement_goes_round)

@@ -209,6 +209,35 @@ Test(ref, gathers_by_coordinates)
     expect_output(INF_DTYPE_F32, SHAPE(1), F32(6));
 }
 
+Test(ref, appends_rows)
+{
+    begin_case(INF_OP_APPEND);
+    one.attrs.append.axis = 1;
+    add_input(INF_DTYPE_I32, SHAPE(2, 3, 1), I32(1, 2, 3, 4, 5, 6));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(1));
+    add_input(INF_DTYPE_I32, SHAPE(2, 2, 1), I32(7, 8, 9, 10));
+    expect_output(INF_DTYPE_I32, SHAPE(2, 3, 1), I32(1, 7, 8, 4, 9, 10));
+    // As in ONNX's TensorScatter, each item of the batch has a position of its own.
+    begin_case(INF_OP_APPEND);
+    one.attrs.append.axis = -2;
+    add_input(INF_DTYPE_F32, SHAPE(2, 4, 2),
+              F32(1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40, 50, 60, 70, 80));
+    add_input(INF_DTYPE_I64, SHAPE(2), I64(1, 3));
+    add_input(INF_DTYPE_F32, SHAPE(2, 1, 2), F32(-1, -2, -3, -4));
+    expect_output(INF_DTYPE_F32, SHAPE(2, 4, 2),
+                  F32(1, 2, -1, -2, 5, 6, 7, 8, 10, 20, 30, 40, 50, 60, -3, -4));
+    begin_case(INF_OP_APPEND);
+    add_input(INF_DTYPE_F32, SHAPE(3), F32(1, 2, 3));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(2));
+    add_input(INF_DTYPE_F32, SHAPE(2), F32(7, 8));
+    expect_failure("node 'node' (append): 2 rows at 2 do not fit the 3 of x");
+    begin_case(INF_OP_APPEND);
+    add_input(INF_DTYPE_F32, SHAPE(3), F32(1, 2, 3));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(-1));
+    add_input(INF_DTYPE_F32, SHAPE(1), F32(7));
+    expect_failure("node 'node' (append): 1 rows at -1 do not fit the 3 of x");
+}
+
 static void scatter_nd(enum inf_scatter_kind kind, const int32_t *indices)
 {
     begin_case(INF_OP_SCATTER_ND);

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a graph whose shapes do not depend on the length of the history.
+//
+// The idea: let C be the greatest length for which the new rows still fit the buffers. All shapes
+// are those for the length C. What follows from shapes alone is known for C from a sample; for
+// another length, it is
+//
+//   the same              a constant of the new graph
+//   sample + slope * s    integers such as positions; s is the length minus C
+//   something else        computed by the node, with operands that are changed in this way
+//
+// A concatenation of an input and new rows becomes a node that writes the rows into the buffer,
+// behind the used ones. In a buffer, and in all values that are computed from it row by row, only
+// the first rows are used. The rules (rules.c) make sure that the others have no effect:
+//
+//   keys    k k k n . .        k history, n new, . unused
+//   scores  x x x x . .   + 0 0 0 0 -inf -inf, so that the softmax gives 0 for unused keys
+//   values  v v v n . .   * 0 where unused
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/graph/history/heads.h"
+#include "backends/graph/history/rules.h"
+#include "backends/graph/shape/infer.h"
+
+#define BIASES_MAX 4 // most different numbers of keys
+// Most rows for which a product reads its second operand transposed instead of transposing it.
+#define FEW_ROWS 32
+
+struct builder {
+    const struct inf_graph *source;
+    const struct inf_history *history;
+    struct inf_history_samples samples;
+    // The last two samples, for the lengths C and C - 1; borrowed from `samples`.
+    const struct inf_graph *longest, *second;
+    struct inf_history_value *values; // indexed by value of `source`
+    bool *zero;                       // see struct inf_history_facts
+    bool *needed;
+    struct inf_graph *graph; // the new graph
+    uint32_t *map;           // map[v]: the value of the new graph for value v; or INF_VALUE_NONE
+    uint32_t *constants;     // constants[v]: the constant of the elements of the sample, as `map`
+    uint32_t length, shift;  // scalars of the new graph: the length, and the length minus C
+    struct {
+        int64_t keys;
+        uint32_t value;
+    } biases[BIASES_MAX];
+    uint32_t bias_count;
+    struct inf_error *err;
+};
+
+// --- adding nodes and constants to the new graph ---
+
+static enum inf_code emit_node(struct builder *b, enum inf_op op, const char *name,
+                               const uint32_t *inputs, uint32_t count, const union inf_attrs *attrs,
+                               uint32_t *out_value)
+{
+    uint32_t node;
+    INF_TRY(inf_graph_add_node(b->graph, op, name, "", inputs, count, 1, &node, b->err));
+    if (attrs != NULL)
+        b->graph->nodes[node].attrs = *attrs;
+    *out_value = b->graph->nodes[node].outputs[0];
+    return INF_OK;
+}
+
+static enum inf_code emit_binary(struct builder *b, enum inf_binary_kind kind, const char *name,
+                                 uint32_t x, uint32_t y, uint32_t *out_value)
+{
+    uint32_t node;
+    const uint32_t inputs[] = {x, y};
+    INF_TRY(inf_graph_add_node(b->graph, INF_OP_BINARY, name, "", inputs, 2, 1, &node, b->err));
+    b->graph->nodes[node].attrs.binary.kind = kind;
+    *out_value = b->graph->nodes[node].outputs[0];
+    return INF_OK;
+}
+
+// Adds a constant with uninitialised elements, which the caller writes.
+static enum inf_code emit_constant(struct builder *b, enum inf_dtype dtype,
+                                   const struct inf_shape *shape, void **out_elements,
+                                   uint32_t *out_value)
+{
+    size_t size_bytes = 0;
+    struct inf_blob *blob = NULL;
+    if (inf_shape_bytes(shape, dtype, &size_bytes))
+        blob = inf_blob_create(size_bytes);
+    if (blob == NULL)
+        return inf_fail_reason(b->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a constant of %zu bytes", size_bytes);
+    *out_elements = blob->data;
+    return inf_graph_add_const(b->graph, "history", dtype, shape, blob, out_value, b->err);
+}
+
+static enum inf_code emit_i32(struct builder *b, int32_t element, uint32_t *out_value)
+{
+    void *elements;
+    INF_TRY(emit_constant(b, INF_DTYPE_I32, &(struct inf_shape){0}, &elements, out_value));
+    *(int32_t *)elements = element;
+    return INF_OK;
+}
+
+static enum inf_code emit_cast(struct builder *b, uint32_t x, enum inf_dtype dtype,
+                               uint32_t *out_value)
+{
+    union inf_attrs attrs = {0};
+    attrs.cast.dtype = dtype;
+    return emit_node(b, INF_OP_CAST, "history", &x, 1, &attrs, out_value);
+}
+
+// --- operands of the new graph ---
+
+// Returns the elements that the sample has for a value, as a constant.
+static enum inf_code constant_of(struct builder *b, uint32_t value, uint32_t *out_value)
+{
+    const struct inf_value *sampled = &b->longest->values[value];
+    if (sampled->data == NULL)
+        return inf_fail(b->err, INF_UNSUPPORTED, "'%s' does not follow from shapes", sampled->name);
+    if (b->constants[value] == INF_VALUE_NONE)
+        INF_TRY(inf_graph_add_const(b->graph, sampled->name, sampled->dtype, &sampled->shape,
+                                    inf_blob_ref(sampled->data), &b->constants[value], b->err));
+    *out_value = b->constants[value];
+    return INF_OK;
+}
+
+static void store_element(enum inf_dtype dtype, void *elements, size_t index, int64_t element)
+{
+    if (dtype == INF_DTYPE_I64)
+        ((int64_t *)elements)[index] = element;
+    else
+        ((int32_t *)elements)[index] = (int32_t)element;
+}
+
+// Adds slope * shift, where the slope is that of the elements of `value`.
+static enum inf_code emit_shift(struct builder *b, uint32_t value, uint32_t *out_value)
+{
+    const struct inf_value *mid = &b->second->values[value];
+    const struct inf_value *high = &b->longest->values[value];
+    uint32_t slope, shift = b->shift;
+    void *elements;
+    INF_TRY(emit_constant(b, mid->dtype, &mid->shape, &elements, &slope));
+    for (size_t i = 0; i < inf_shape_elements(&mid->shape); i++)
+        store_element(mid->dtype, elements, i,
+                      inf_history_element(high, i) - inf_history_element(mid, i));
+    if (mid->dtype != INF_DTYPE_I32)
+        INF_TRY(emit_cast(b, shift, mid->dtype, &shift));
+    return emit_binary(b, INF_BINARY_MUL, mid->name, slope, shift, out_value);
+}
+
+// Returns the value of the new graph that has the elements of `value` in a run.
+static enum inf_code operand_of(struct builder *b, uint32_t value, uint32_t *out_value)
+{
+    uint32_t sampled, shifted;
+    *out_value = INF_VALUE_NONE;
+    if (value == INF_VALUE_NONE)
+        return INF_OK;
+    if (b->values[value].kind == INF_HISTORY_CONSTANT)
+        return constant_of(b, value, out_value);
+    if (b->map[value] == INF_VALUE_NONE && b->values[value].kind == INF_HISTORY_LINEAR) {
+        INF_TRY(constant_of(b, value, &sampled));
+        INF_TRY(emit_shift(b, value, &shifted));
+        INF_TRY(emit_binary(b, INF_BINARY_ADD, b->source->values[value].name, sampled, shifted,
+                            &b->map[value]));
+    }
+    *out_value = b->map[value];
+    return *out_value != INF_VALUE_NONE
+               ? INF_OK
+               : inf_fail(b->err, INF_UNSUPPORTED, "'%s' is read in another way than by appending",
+                          b->source->values[value].name);
+}
+
+// Returns a bias for scores of `keys` keys (when the length is C): 0 for used ones, else -infinity.
+static enum inf_code tail_bias(struct builder *b, int64_t keys, uint32_t *out_value)
+{
+    uint32_t index, used, less, cells[3];
+    void *elements;
+    for (uint32_t i = 0; i < b->bias_count; i++) {
+        *out_value = b->biases[i].value;
+        if (b->biases[i].keys == keys)
+            return INF_OK;
+    }
+    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(keys), &elements, &index));
+    for (int64_t i = 0; i < keys; i++)
+        ((int32_t *)elements)[i] = (int32_t)i;
+    INF_TRY(emit_i32(b, (int32_t)keys, &used));
+    INF_TRY(emit_binary(b, INF_BINARY_ADD, "history", used, b->shift, &used));
+    union inf_attrs attrs = {0};
+    attrs.compare.kind = INF_COMPARE_LESS;
+    const uint32_t compared[] = {index, used};
+    INF_TRY(emit_node(b, INF_OP_COMPARE, "history", compared, 2, &attrs, &less));
+    cells[0] = less;
+    for (uint32_t i = 1; i < 3; i++) {
+        INF_TRY(emit_constant(b, INF_DTYPE_F32, &(struct inf_shape){0}, &elements, &cells[i]));
+        *(float *)elements = i == 1 ? 0 : -__builtin_inff();
+    }
+    INF_TRY(emit_node(b, INF_OP_SELECT, "history", cells, 3, NULL, out_value));
+    if (b->bias_count < BIASES_MAX) {
+        b->biases[b->bias_count].keys = keys;
+        b->biases[b->bias_count++].value = *out_value;
+    }
+    return INF_OK;
+}
+
+// --- translating nodes ---
+
+// Returns the input of the graph whose output the node appends to; input_count if there is none.
+static uint32_t find_appended(const struct builder *b, const struct inf_node *node)
+{
+    uint32_t i = 0;
+    for (; node->op == INF_OP_CONCAT && i < b->source->input_count; i++)
+        if (b->history->outputs[i] != INF_HISTORY_NONE &&
+            b->source->outputs[b->history->outputs[i]].value == node->outputs[0])
+            return i;
+    return b->source->input_count;
+}
+
+static enum inf_code translate_append(struct builder *b, const struct inf_node *node,
+                                      uint32_t input)
+{
+    uint32_t inputs[3];
+    union inf_attrs attrs = {0};
+    attrs.append.axis = b->history->axes[input];
+    attrs.append.in_place = true;
+    inputs[0] = b->graph->inputs[input].value;
+    INF_TRY(operand_of(b, node->inputs[1], &inputs[2]));
+    if (b->values[node->inputs[1]].axis >= 0)
+        return inf_fail(b->err, INF_UNSUPPORTED, "node '%s' appends a part of the history",
+                        node->name);
+    union inf_attrs expand = {0};
+    expand.expand_dims.axes = (struct inf_ints){.count = 1};
+    INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &b->length, 1, &expand, &inputs[1]));
+    return emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs, &b->map[node->outputs[0]]);
+}
+
+// Returns the only axis along which a slice begins at a place that depends on the length; -1 if
+// the slice does not select whole axes otherwise.
+static int32_t find_sliding_axis(const struct builder *b, const struct inf_node *node,
+                                 struct inf_slice_plan *mid, struct inf_slice_plan *high)
+{
+    const struct inf_attrs_slice *attrs = &node->attrs.slice;
+    const struct inf_shape *x = &b->longest->values[node->inputs[0]].shape;
+    int32_t axis = -1;
+    if (attrs->ellipsis_mask != 0 || attrs->new_axis_mask != 0 || attrs->shrink_axis_mask != 0 ||
+        b->values[node->inputs[0]].axis >= 0 || !inf_node_slice_plan(b->second, node, mid) ||
+        !inf_node_slice_plan(b->longest, node, high))
+        return -1;
+    for (int32_t i = 0; i < mid->rank; i++) {
+        if (mid->begin[i] == high->begin[i] && mid->begin[i] == 0 && mid->stride[i] == 1 &&
+            high->count[i] == x->dims[i])
+            continue;
+        if (axis != -1 || mid->stride[i] != 1 || mid->count[i] != high->count[i])
+            return -1;
+        axis = i;
+    }
+    return axis;
+}
+
+// Translates a slice of new rows out of a table, which begins where the history ends, to a gather.
+static enum inf_code translate_sliding_slice(struct builder *b, const struct inf_node *node,
+                                             bool *done)
+{
+    struct inf_slice_plan mid, high;
+    int32_t axis = find_sliding_axis(b, node, &mid, &high);
+    uint32_t indices, slope, inputs[2];
+    void *elements;
+    *done = axis >= 0;
+    if (!*done)
+        return INF_OK;
+    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(mid.count[axis]), &elements, &indices));
+    for (int64_t i = 0; i < mid.count[axis]; i++)
+        ((int32_t *)elements)[i] = (int32_t)(high.begin[axis] + i);
+    INF_TRY(emit_i32(b, (int32_t)(high.begin[axis] - mid.begin[axis]), &slope));
+    INF_TRY(emit_binary(b, INF_BINARY_MUL, "history", slope, b->shift, &slope));
+    INF_TRY(emit_binary(b, INF_BINARY_ADD, "history", indices, slope, &inputs[1]));
+    INF_TRY(operand_of(b, node->inputs[0], &inputs[0]));
+    union inf_attrs attrs = {0};
+    attrs.gather.axis = axis;
+    return emit_node(b, INF_OP_GATHER, node->name, inputs, 2, &attrs, &b->map[node->outputs[0]]);
+}
+
+static enum inf_code emit_reshape(struct builder *b, const char *name, uint32_t x,
+                                  const int64_t dims[4], uint32_t *out_value)
+{
+    uint32_t inputs[2] = {x};
+    void *elements;
+    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(4), &elements, &inputs[1]));
+    for (int i = 0; i < 4; i++)
+        ((int32_t *)elements)[i] = (int32_t)dims[i];
+    return emit_node(b, INF_OP_RESHAPE, name, inputs, 2, NULL, out_value);
+}
+
+// Translates a product with repeated heads to a product with the heads as they are (heads.h). Sets
+// *done to false if the node is something else.
+static enum inf_code translate_shared_heads(struct builder *b, const struct inf_node *node,
+                                            bool *done)
+{
+    struct inf_history_repeat repeat;
+    uint32_t inputs[2], product;
+    union inf_attrs attrs = node->attrs;
+    *done = node->op == INF_OP_MATMUL && node->input_count == 2 && !attrs.matmul.transpose_a &&
+            inf_history_find_repeat(b->longest, node->inputs[1], &repeat) &&
+            b->map[repeat.source] != INF_VALUE_NONE;
+    if (!*done)
+        return INF_OK;
+    const struct inf_shape *x = &b->longest->values[node->inputs[0]].shape;
+    const struct inf_shape *keys = &b->longest->values[repeat.source].shape;
+    const struct inf_shape *y = &b->longest->values[node->outputs[0]].shape;
+    int64_t rows = repeat.times * x->dims[2];
+    *done = x->rank == 4 && x->dims[0] == keys->dims[0] &&
+            x->dims[1] == repeat.times * keys->dims[1] && (!repeat.swapped || rows <= FEW_ROWS);
+    if (!*done)
+        return INF_OK;
+    attrs.matmul.transpose_b ^= repeat.swapped;
+    INF_TRY(operand_of(b, node->inputs[0], &inputs[0]));
+    INF_TRY(emit_reshape(b, node->name, inputs[0],
+                         (int64_t[]){x->dims[0], keys->dims[1], rows, x->dims[3]}, &inputs[0]));
+    inputs[1] = b->map[repeat.source];
+    INF_TRY(emit_node(b, INF_OP_MATMUL, node->name, inputs, 2, &attrs, &product));
+    return emit_reshape(b, node->name, product, y->dims, &b->map[node->outputs[0]]);
+}
+
+// Copies a node, with the operands of the new graph.
+static enum inf_code copy_node(struct builder *b, const struct inf_node *node, bool hides)
+{
+    uint32_t inputs[INF_LIMIT_NODE_INPUTS], copy, bias;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        bool size = inf_history_is_size(node->op, i) && node->inputs[i] != INF_VALUE_NONE;
+        INF_TRY(size ? constant_of(b, node->inputs[i], &inputs[i])
+                     : operand_of(b, node->inputs[i], &inputs[i]));
+    }
+    if (hides) {
+        const struct inf_shape *x = &b->longest->values[node->inputs[0]].shape;
+        INF_TRY(tail_bias(b, x->dims[x->rank - 1], &bias));
+        INF_TRY(emit_binary(b, INF_BINARY_ADD, node->name, inputs[0], bias, &inputs[0]));
+    }
+    INF_TRY(inf_graph_add_node(b->graph, node->op, node->name, node->source, inputs,
+                               node->input_count, node->output_count, &copy, b->err));
+    b->graph->nodes[copy].attrs = node->attrs;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        b->map[node->outputs[i]] = b->graph->nodes[copy].outputs[i];
+    return INF_OK;
+}
+
+static enum inf_code translate_node(struct builder *b, const struct inf_node *node)
+{
+    uint32_t appended = find_appended(b, node);
+    struct inf_history_rule rule;
+    bool done = false;
+    const struct inf_history_facts facts = {b->longest, b->values, b->zero};
+    if (appended < b->source->input_count)
+        return translate_append(b, node, appended);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (b->values[node->outputs[i]].kind == INF_HISTORY_OTHER)
+            return inf_fail(b->err, INF_UNSUPPORTED, "node '%s': its shape depends on the history",
+                            node->name);
+    if (node->op == INF_OP_SLICE)
+        INF_TRY(translate_sliding_slice(b, node, &done));
+    if (done)
+        return INF_OK;
+    INF_TRY(inf_history_check_node(&facts, node, &rule, b->err));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        b->zero[node->outputs[i]] = rule.zero;
+    INF_TRY(translate_shared_heads(b, node, &done));
+    if (done)
+        return INF_OK;
+    return copy_node(b, node, rule.hides);
+}
+
+// Returns true if the node must be computed in a run, because its elements cannot be told before.
+static bool is_computed(const struct builder *b, const struct inf_node *node)
+{
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        enum inf_history_kind kind = b->values[node->outputs[i]].kind;
+        if (b->needed[node->outputs[i]] && kind != INF_HISTORY_CONSTANT &&
+            kind != INF_HISTORY_LINEAR)
+            return true;
+    }
+    return false;
+}
+
+static void mark_needed(struct builder *b)
+{
+    for (uint32_t i = 0; i < b->source->output_count; i++)
+        b->needed[b->source->outputs[i].value] = true;
+    for (uint32_t n = b->source->node_count; n-- > 0;) {
+        const struct inf_node *node = &b->source->nodes[n];
+        if (!is_computed(b, node))
+            continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != INF_VALUE_NONE && !inf_history_is_size(node->op, i))
+                b->needed[node->inputs[i]] = true;
+    }
+}
+
+static enum inf_code translate_nodes(struct builder *b)
+{
+    mark_needed(b);
+    for (uint32_t n = 0; n < b->source->node_count; n++)
+        if (is_computed(b, &b->source->nodes[n]))
+            INF_TRY(translate_node(b, &b->source->nodes[n]));
+    for (uint32_t i = 0; i < b->source->output_count; i++) {
+        const struct inf_port *port = &b->source->outputs[i];
+        uint32_t value;
+        bool appended = false;
+        for (uint32_t k = 0; k < b->source->input_count; k++)
+            appended |= b->history->outputs[k] == i;
+        if (!appended && b->values[port->value].axis >= 0)
+            return inf_fail(b->err, INF_UNSUPPORTED, "output '%s' grows with the history",
+                            port->name);
+        INF_TRY(operand_of(b, port->value, &value));
+        INF_TRY(inf_graph_add_output(b->graph, port->name, value, b->err));
+    }
+    return INF_OK;
+}
+
+// --- inputs, samples and memory ---
+
+static enum inf_code add_inputs(struct builder *b, uint32_t room)
+{
+    for (uint32_t i = 0; i < b->source->input_count; i++) {
+        const struct inf_port *port = &b->source->inputs[i];
+        const struct inf_value *value = &b->longest->values[port->value];
+        struct inf_shape shape = value->shape;
+        bool appended = b->history->outputs[i] != INF_HISTORY_NONE;
+        uint32_t input;
+        if (appended)
+            shape.dims[b->history->axes[i]] = room;
+        INF_TRY(inf_graph_add_value(b->graph, value->name, value->dtype, &shape, &input, b->err));
+        INF_TRY(inf_graph_add_input(b->graph, port->name, input, b->err));
+        // Nodes other than those that append must not read a buffer.
+        b->map[port->value] = appended ? INF_VALUE_NONE : input;
+        b->zero[port->value] = !appended && b->history->axes[i] != INF_HISTORY_NONE;
+    }
+    uint32_t capacity;
+    INF_TRY(inf_graph_add_value(b->graph, "history", INF_DTYPE_I32, &(struct inf_shape){0},
+                                &b->length, b->err));
+    INF_TRY(inf_graph_add_input(b->graph, "#history", b->length, b->err));
+    INF_TRY(emit_i32(b, (int32_t)b->samples.lengths[INF_HISTORY_SAMPLES - 1], &capacity));
+    return emit_binary(b, INF_BINARY_SUB, "history", b->length, capacity, &b->shift);
+}
+
+static enum inf_code take_sample(struct builder *b, const struct inf_evaluator *evaluator,
+                                 const struct inf_history_request *request, int64_t length,
+                                 struct inf_graph **out_sample)
+{
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    for (uint32_t i = 0; i < b->source->input_count; i++) {
+        shapes[i] = request->shapes[i];
+        if (b->history->axes[i] != INF_HISTORY_NONE)
+            shapes[i].dims[b->history->axes[i]] += length;
+    }
+    return inf_history_sample(b->source, evaluator, shapes, out_sample, b->err);
+}
+
+// Returns the rows that each output appends in a sample; 0 if their numbers differ.
+static int64_t count_rows(const struct builder *b, const struct inf_graph *sample, int64_t length)
+{
+    int64_t rows = -1;
+    for (uint32_t i = 0; i < b->source->input_count; i++) {
+        if (b->history->outputs[i] == INF_HISTORY_NONE)
+            continue;
+        uint32_t output = sample->outputs[b->history->outputs[i]].value;
+        int64_t more = sample->values[output].shape.dims[b->history->axes[i]] - length;
+        if (rows >= 0 && more != rows)
+            return 0;
+        rows = more;
+    }
+    return rows;
+}
+
+// Takes samples for an empty history, for about half of the greatest length C, and for C - 1 and C.
+// A sample for a greater length than C might not fit tables of the model.
+static enum inf_code take_samples(struct builder *b, const struct inf_evaluator *evaluator,
+                                  const struct inf_history_request *request, uint32_t *out_rows)
+{
+    struct inf_graph **graphs = b->samples.graphs;
+    int64_t *lengths = b->samples.lengths;
+    INF_TRY(take_sample(b, evaluator, request, 0, &graphs[0]));
+    int64_t rows = count_rows(b, graphs[0], 0);
+    lengths[3] = request->room - rows;
+    lengths[2] = lengths[3] - 1;
+    lengths[1] = lengths[3] / 2;
+    if (rows < 1 || lengths[1] < 1 || lengths[1] >= lengths[2])
+        return inf_fail(b->err, INF_RANGE, "%lld new rows in a buffer of %u", (long long)rows,
+                        request->room);
+    for (uint32_t i = 1; i < INF_HISTORY_SAMPLES; i++)
+        INF_TRY(take_sample(b, evaluator, request, lengths[i], &graphs[i]));
+    b->longest = graphs[3];
+    b->second = graphs[2];
+    *out_rows = (uint32_t)rows;
+    return INF_OK;
+}
+
+static enum inf_code compare_samples(struct builder *b)
+{
+    size_t count = (size_t)b->source->value_count + 1;
+    b->values = calloc(count, sizeof *b->values);
+    b->zero = calloc(count, sizeof *b->zero);
+    b->needed = calloc(count, sizeof *b->needed);
+    b->map = malloc(count * sizeof *b->map);
+    b->constants = malloc(count * sizeof *b->constants);
+    if (b->values == NULL || b->zero == NULL || b->needed == NULL || b->map == NULL ||
+        b->constants == NULL)
+        return inf_fail_reason(b->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to build a graph of %u values", b->source->value_count);
+    memset(b->map, 0xff, count * sizeof *b->map);             // INF_VALUE_NONE
+    memset(b->constants, 0xff, count * sizeof *b->constants); // INF_VALUE_NONE
+    for (uint32_t v = 0; v < b->source->value_count; v++)
+        b->values[v] = inf_history_compare(&b->samples, v);
+    return INF_OK;
+}
+
+static enum inf_code build_graph(struct builder *b, const struct inf_evaluator *evaluator,
+                                 const struct inf_history_request *request, uint32_t *out_rows)
+{
+    INF_TRY(take_samples(b, evaluator, request, out_rows));
+    INF_TRY(compare_samples(b));
+    INF_TRY(inf_graph_create_inside(&b->graph, b->source, b->err));
+    INF_TRY(add_inputs(b, request->room));
+    INF_TRY(translate_nodes(b));
+    return inf_shape_infer(b->graph, b->err);
+}
+
+enum inf_code inf_history_build(const struct inf_graph *graph,
+                                const struct inf_evaluator *evaluator,
+                                const struct inf_history_request *request,
+                                struct inf_graph **out_graph, uint32_t *out_rows,
+                                struct inf_error *err)
+{
+    struct builder b = {.source = graph, .history = request->history, .err = err};
+    enum inf_code code = build_graph(&b, evaluator, request, out_rows);
+    if (code == INF_OK) {
+        *out_graph = b.graph;
+        b.graph = NULL;
+    }
+    inf_graph_destroy(&b.graph);
+    for (uint32_t i = 0; i < INF_HISTORY_SAMPLES; i++)
+        inf_graph_destroy(&b.samples.graphs[i]);
+    free(b.values);
+    free(b.zero);
+    free(b.needed);
+    free(b.map);
+    free(b.constants);
+    return code == INF_OK || code == INF_EXHAUSTED || code == INF_RANGE ? code : INF_UNSUPPORTED;
+}

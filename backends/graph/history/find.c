@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds which sizes of a graph's inputs contain the length of the history. Outputs that append rows
+// to an input are found by their nodes. For the other inputs, such as a mask over all tokens, sizes
+// are tried: first all open sizes are those of the new tokens, and then one or two of them are
+// those of all tokens, until the shapes go together.
+#include <string.h>
+
+#include "backends/graph/history/sample.h"
+
+// The history and the new tokens of a trial. Both numbers are unlikely to occur in a model.
+#define TRIAL_LENGTH 37
+#define TRIAL_ROWS   3
+#define TRIALS_MAX   64 // most trials for one graph, so that a file with many inputs loads in time
+
+// Returns the input that is `value`; input_count if none is.
+static uint32_t find_input(const struct inf_graph *graph, uint32_t value)
+{
+    uint32_t input = 0;
+    while (input < graph->input_count && graph->inputs[input].value != value)
+        input++;
+    return input;
+}
+
+// Records the inputs to which an output appends rows. Returns the number of them.
+static uint32_t find_appended(const struct inf_graph *graph, struct inf_history *history)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uint32_t producer = graph->values[graph->outputs[i].value].producer;
+        if (producer == INF_NODE_NONE || graph->nodes[producer].op != INF_OP_CONCAT ||
+            graph->nodes[producer].input_count != 2)
+            continue;
+        const struct inf_node *node = &graph->nodes[producer];
+        uint32_t input = find_input(graph, node->inputs[0]);
+        if (input == graph->input_count || node->inputs[0] == node->inputs[1])
+            continue;
+        const struct inf_shape *shape = &graph->values[node->inputs[0]].shape;
+        int32_t axis = node->attrs.concat.axis;
+        axis = axis < 0 ? axis + shape->rank : axis;
+        if (shape->rank < 1 || axis < 1 || shape->dims[axis] != INF_DIM_UNKNOWN ||
+            history->outputs[input] != INF_HISTORY_NONE)
+            continue;
+        history->outputs[input] = (uint8_t)i;
+        history->axes[input] = (uint8_t)axis;
+        count++;
+    }
+    return count;
+}
+
+// The open sizes of the inputs that each request gives, without the first axis, which is the batch.
+struct open_size {
+    uint8_t input, axis;
+};
+
+static uint32_t list_open_sizes(const struct inf_graph *graph, const struct inf_history *history,
+                                struct open_size *sizes, uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_shape *shape = &graph->values[graph->inputs[i].value].shape;
+        for (int32_t axis = 1; axis < shape->rank; axis++)
+            if (history->outputs[i] == INF_HISTORY_NONE && shape->dims[axis] == INF_DIM_UNKNOWN &&
+                count < capacity)
+                sizes[count++] = (struct open_size){(uint8_t)i, (uint8_t)axis};
+    }
+    return count;
+}
+
+// Returns true if the graph has consistent shapes for these axes, with `rows` new rows in each
+// output that appends.
+static bool try_axes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                     const struct inf_history *history, int64_t rows)
+{
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    struct inf_graph *sample = NULL;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        shapes[i] = graph->values[graph->inputs[i].value].shape;
+        if (shapes[i].rank < 0)
+            return false;
+        for (int32_t axis = 0; axis < shapes[i].rank; axis++) {
+            if (shapes[i].dims[axis] != INF_DIM_UNKNOWN)
+                continue;
+            bool state = history->outputs[i] != INF_HISTORY_NONE;
+            shapes[i].dims[axis] = axis == 0 ? 1 : rows;
+            if (history->axes[i] == axis)
+                shapes[i].dims[axis] = state ? TRIAL_LENGTH : TRIAL_LENGTH + rows;
+        }
+    }
+    bool good = inf_history_sample(graph, evaluator, shapes, &sample, NULL) == INF_OK;
+    for (uint32_t i = 0; good && i < graph->input_count; i++) {
+        if (history->outputs[i] == INF_HISTORY_NONE)
+            continue;
+        uint32_t output = sample->outputs[history->outputs[i]].value;
+        good = sample->values[output].shape.dims[history->axes[i]] == TRIAL_LENGTH + rows;
+    }
+    inf_graph_destroy(&sample);
+    return good;
+}
+
+// Tries to let no, one or two of the open sizes contain the length. Returns true if one of these
+// trials fits.
+static bool find_given(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                       struct inf_history *history, int64_t rows)
+{
+    struct open_size sizes[2 * INF_LIMIT_TENSORS];
+    uint32_t count = list_open_sizes(graph, history, sizes, INF_ARRAY_LENGTH(sizes)), trials = 0;
+    if (try_axes(graph, evaluator, history, rows))
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k <= i && trials < TRIALS_MAX; k++) {
+            if (k != i && sizes[k].input == sizes[i].input)
+                continue;
+            history->axes[sizes[i].input] = sizes[i].axis;
+            history->axes[sizes[k].input] = sizes[k].axis;
+            trials++;
+            if (try_axes(graph, evaluator, history, rows))
+                return true;
+            history->axes[sizes[i].input] = history->axes[sizes[k].input] = INF_HISTORY_NONE;
+        }
+    }
+    return false;
+}
+
+bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                      struct inf_history *history)
+{
+    memset(history, INF_HISTORY_NONE, sizeof *history);
+    if (graph->input_count >= INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS ||
+        graph->subgraph_count > 0 || evaluator->run == NULL || find_appended(graph, history) == 0)
+        return false;
+    // A model may take one token at a time only.
+    return find_given(graph, evaluator, history, TRIAL_ROWS) ||
+           find_given(graph, evaluator, history, 1);
+}

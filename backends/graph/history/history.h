@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding steps whose shapes stay the same while the history grows. A decoder takes the keys and
+// values of earlier tokens as inputs and returns them, longer by those of the new tokens. Compiled
+// as it is, every step would have shapes of its own. Here the inputs become buffers with room for
+// more rows than are used, and the number of used rows becomes an input.
+#ifndef INF_BACKENDS_GRAPH_HISTORY_HISTORY_H
+#define INF_BACKENDS_GRAPH_HISTORY_HISTORY_H
+
+#include "backends/graph/pass/pass.h"
+
+#define INF_HISTORY_NONE UINT8_MAX
+
+// How the inputs of a graph depend on the length of the history, that is, on the number of rows
+// that the requests before appended.
+struct inf_history {
+    // axes[i]: the axis of input i whose size contains the length; INF_HISTORY_NONE: no axis does
+    uint8_t axes[INF_LIMIT_TENSORS];
+    // outputs[i]: the output that is input i with new rows appended along axes[i];
+    // INF_HISTORY_NONE: each request gives input i, such as a mask
+    uint8_t outputs[INF_LIMIT_TENSORS];
+};
+
+// Finds the inputs that an output returns with new rows behind them, and the other inputs whose
+// size must contain the length: a mask over all tokens, for example. Returns false if there are
+// none, or if the sizes leave a doubt. The bytes of the graph's constants must be in memory.
+bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                      struct inf_history *history) INF_NODISCARD;
+
+// What a graph with a growing history is built for.
+struct inf_history_request {
+    const struct inf_history *history;
+    // One shape for each input. Sizes that contain the length of the history are those for an
+    // empty one.
+    const struct inf_shape *shapes;
+    uint32_t room; // rows of each buffer, for the history and the new rows
+};
+
+// Builds the graph that computes the same as `graph` for every length of the history up to
+// `room` minus the new rows. Its inputs are those of `graph` and, behind them, the length (an i32
+// scalar). In an input of which an output returns a longer form, the used rows are followed by rows
+// that must be finite, and the run writes the new rows behind the used ones; that output is this
+// memory. Other inputs that contain the length are as large as for the greatest length, with zeros
+// behind what a request gives. Sets *out_rows to the number of new rows. The caller destroys
+// *out_graph. The bytes of the graph's constants must be in memory.
+//
+// INF_UNSUPPORTED  the graph computes with the history in a way that is not known here, or the
+//                  shapes do not fit.
+// INF_RANGE        `room` is not larger than the number of new rows by 3 or more.
+// INF_EXHAUSTED    no memory.
+enum inf_code inf_history_build(const struct inf_graph *graph,
+                                const struct inf_evaluator *evaluator,
+                                const struct inf_history_request *request,
+                                struct inf_graph **out_graph, uint32_t *out_rows,
+                                struct inf_error *err) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problem: a decoding step has the keys and values of all earlier tokens as inputs and returns
+// them with those of the new token behind. If they were outputs like others, each step would copy
+// the whole history, and would have shapes of its own that must be compiled.
+//
+// The idea: the buffers of the session have room for more rows than are used. The model is compiled
+// for the whole buffers (history.h of the graph); the number of used rows is one of its inputs. A
+// run writes the new rows behind the used ones. They count only when the loop commits the run, so
+// that a failed run leaves the session as it was. If the rows do not fit, they are copied once to a
+// buffer that has ROOM_STEP rows more.
+//
+//   [1, heads, room, size]    head 0: k k k n . .   head 1: k k k n . .
+//
+// Unused rows are finite: a new buffer is zeroed, and so are the rows of a failed run.
+#include "daemon/schedule/history_run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/exec/model/model.h"
+#include "daemon/schedule/job_output.h"
+#include "daemon/schedule/result_guard.h"
+#include "proto/core/span.h"
+
+// The number of rows of a buffer is a multiple of this. A larger number wastes memory, and time for
+// unused rows; a smaller one needs more compilations and copies.
+#define ROOM_STEP 256u
+#define ALIGNMENT 64
+
+// One input that stays in the session.
+struct state {
+    uint8_t input, output, axis;
+    struct inf_session_tensor *tensor;
+    size_t outer, row_bytes; // number of sequences of rows (batch times heads), and bytes of a row
+    uint8_t *memory;         // the buffer that the run reads and extends
+};
+
+struct history_run {
+    struct inf_job *job;
+    const struct inf_history_resources *resources;
+    const struct inf_history *history;
+    uint32_t length, room, rows; // rows in use, of a buffer, and new ones
+    uint32_t state_count;
+    struct state states[INF_LIMIT_TENSORS];
+    struct inf_shape shapes[INF_LIMIT_TENSORS]; // of the inputs, for an empty history
+    const void *inputs[INF_LIMIT_TENSORS + 1];
+    void *outputs[INF_LIMIT_TENSORS];
+    int32_t used; // `length` as the run reads it
+};
+
+// --- finding the state of a job ---
+
+// Returns the session tensor that provides input `input` and receives output `output`; NULL if
+// there is none.
+static struct inf_session_tensor *find_tensor(const struct inf_job *job, uint32_t input,
+                                              uint32_t output)
+{
+    for (uint32_t i = 0; i < job->kept_input_count; i++) {
+        if (job->kept_inputs[i].port != input)
+            continue;
+        for (uint32_t k = 0; k < job->kept_output_count; k++)
+            if (job->kept_outputs[k].port == output &&
+                job->kept_outputs[k].tensor == job->kept_inputs[i].tensor)
+                return job->session->tensors[job->kept_inputs[i].tensor];
+    }
+    return NULL;
+}
+
+// Fills a state from the shape of its input.
+static bool init_state(struct state *state, const struct inf_shape *shape, enum inf_dtype dtype)
+{
+    state->outer = 1;
+    state->row_bytes = inf_dtype_size(dtype);
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (i < state->axis)
+            state->outer *= (size_t)shape->dims[i];
+        else if (i > state->axis)
+            state->row_bytes *= (size_t)shape->dims[i];
+    }
+    return state->outer > 0 && state->row_bytes > 0;
+}
+
+static bool find_states(struct history_run *run)
+{
+    const struct inf_job *job = run->job;
+    for (uint32_t i = 0; i < job->input_count; i++) {
+        run->shapes[i] = job->shapes[i];
+        if (run->history->outputs[i] == INF_HISTORY_NONE)
+            continue;
+        struct state *state = &run->states[run->state_count];
+        *state = (struct state){
+            .input = (uint8_t)i, .output = run->history->outputs[i], .axis = run->history->axes[i]};
+        state->tensor = find_tensor(job, i, state->output);
+        int64_t length = job->shapes[i].dims[state->axis];
+        if (state->tensor == NULL || job->outputs[state->output].returned ||
+            (run->state_count > 0 && length != run->length) ||
+            (state->tensor->room != 0 && state->tensor->axis != state->axis) ||
+            !init_state(state, &job->shapes[i], state->tensor->dtype))
+            return false;
+        run->length = (uint32_t)length;
+        run->shapes[i].dims[state->axis] = 0;
+        run->state_count++;
+    }
+    return true;
+}
+
+// Sets the shapes of inputs such as masks to those for an empty history, and *rows to the number of
+// new rows as far as it can be told from the shapes. Returns false if an input is too short.
+static bool reduce_given(struct history_run *run, int64_t *rows)
+{
+    const struct inf_graph *graph = inf_model_graph(run->job->served->model);
+    int64_t least = INF_LIMIT_DIM;
+    *rows = 0;
+    for (uint32_t i = 0; i < run->job->input_count; i++) {
+        uint8_t axis = run->history->axes[i];
+        const struct inf_shape *declared = &graph->values[graph->inputs[i].value].shape;
+        if (run->history->outputs[i] != INF_HISTORY_NONE)
+            continue;
+        if (axis != INF_HISTORY_NONE) {
+            run->shapes[i].dims[axis] -= run->length;
+            *rows = INF_MAX(*rows, run->shapes[i].dims[axis]);
+            if (run->shapes[i].dims[axis] < 1)
+                return false;
+        }
+        for (int32_t k = 1; k < declared->rank && axis == INF_HISTORY_NONE; k++)
+            if (declared->dims[k] == INF_DIM_UNKNOWN)
+                least = INF_MIN(least, run->shapes[i].dims[k]);
+    }
+    if (*rows == 0)
+        *rows = least < INF_LIMIT_DIM ? least : 1;
+    return true;
+}
+
+// Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit.
+static bool choose_room(struct history_run *run, int64_t rows)
+{
+    uint64_t wanted = INF_MAX((uint64_t)run->length, 4) + (uint64_t)rows;
+    run->room = run->states[0].tensor->room;
+    for (uint32_t i = 0; i < run->state_count; i++)
+        if (run->states[i].tensor->room != run->room || run->states[i].tensor->shrinks)
+            run->room = 0;
+    if (run->room < wanted)
+        run->room = (uint32_t)inf_size_align((size_t)wanted, ROOM_STEP);
+    return wanted < INF_LIMIT_DIM / 2;
+}
+
+// --- memory ---
+
+static enum inf_code reserve_memory(struct inf_batch_memory *memory, size_t size,
+                                    struct inf_error *err)
+{
+    if (memory->capacity >= size)
+        return INF_OK;
+    inf_batch_memory_fini(memory);
+    size = inf_size_align(size, ALIGNMENT);
+    memory->data = aligned_alloc(ALIGNMENT, size);
+    if (memory->data == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for inputs of %zu bytes", size);
+    memory->capacity = size;
+    return INF_OK;
+}
+
+// Copies the first `rows` rows of each sequence between buffers of different numbers of rows, and
+// zeroes the rows behind them.
+static void copy_rows(const struct state *state, const uint8_t *from, size_t from_room, uint8_t *to,
+                      size_t to_room, size_t rows)
+{
+    for (size_t i = 0; i < state->outer; i++) {
+        uint8_t *sequence = to + i * to_room * state->row_bytes;
+        size_t used = rows * state->row_bytes;
+        if (used > 0)
+            memcpy(sequence, from + i * from_room * state->row_bytes, used);
+        memset(sequence + used, 0, (to_room - rows) * state->row_bytes);
+    }
+}
+
+// Zeroes `count` rows of each sequence, from row `first` on.
+static void clear_rows(const struct state *state, size_t room, size_t first, size_t count)
+{
+    for (size_t i = 0; i < state->outer; i++)
+        memset(state->memory + (i * room + first) * state->row_bytes, 0, count * state->row_bytes);
+}
+
+// Returns the number of rows of the buffer that has the tensor's value.
+static size_t tensor_room(const struct state *state)
+{
+    return state->tensor->room != 0 ? state->tensor->room
+                                    : (size_t)state->tensor->shape.dims[state->axis];
+}
+
+// Finds the buffer of a state, and copies the rows to a larger one if that is needed.
+static enum inf_code bind_state(struct history_run *run, struct state *state)
+{
+    struct inf_session_tensor *tensor = state->tensor;
+    struct inf_job_output *output = &run->job->outputs[state->output];
+    struct inf_error *err = &run->job->result.fault.err;
+    size_t size;
+    output->in_place = true;
+    // A forked session shares its buffers until one of both writes.
+    output->moved = tensor->room != run->room || inf_session_buffer_is_shared(&tensor->now);
+    state->memory = tensor->now.data;
+    if (!output->moved) {
+        if (tensor->is_stale)
+            clear_rows(state, run->room, run->length, run->room - run->length);
+        return INF_OK;
+    }
+    if (!inf_size_mul(state->outer * state->row_bytes, run->room, &size))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "'%s' is too large for a session", tensor->name);
+    INF_TRY(inf_session_buffer_reserve(&tensor->next, size, err));
+    state->memory = tensor->next.data;
+    copy_rows(state, tensor->now.data, tensor_room(state), state->memory, run->room, run->length);
+    return INF_OK;
+}
+
+// Copies an input such as a mask to memory of the size that the model was compiled for, with zeros
+// behind each sequence of elements.
+static void pad_input(const struct history_run *run, uint32_t input, const struct inf_shape *padded,
+                      enum inf_dtype dtype, uint8_t *to)
+{
+    struct state given = {.axis = run->history->axes[input]};
+    const struct inf_shape *shape = &run->job->shapes[input];
+    if (init_state(&given, shape, dtype))
+        copy_rows(&given, run->job->inputs[input], (size_t)shape->dims[given.axis], to,
+                  (size_t)padded->dims[given.axis], (size_t)shape->dims[given.axis]);
+}
+
+static enum inf_code bind_given(struct history_run *run, const struct inf_graph *graph)
+{
+    size_t used = 0;
+    // Two rounds: the first one adds up the sizes.
+    for (int round = 0; round < 2; round++) {
+        if (round == 1)
+            INF_TRY(reserve_memory(run->resources->memory, used, &run->job->result.fault.err));
+        used = 0;
+        for (uint32_t i = 0; i < run->job->input_count; i++) {
+            const struct inf_value *value = &graph->values[graph->inputs[i].value];
+            if (run->history->outputs[i] != INF_HISTORY_NONE)
+                continue;
+            run->inputs[i] = run->job->inputs[i];
+            if (run->history->axes[i] == INF_HISTORY_NONE)
+                continue;
+            if (round == 1) {
+                run->inputs[i] = run->resources->memory->data + used;
+                pad_input(run, i, &value->shape, value->dtype, run->resources->memory->data + used);
+            }
+            used +=
+                inf_size_align(inf_shape_elements(&value->shape) * inf_dtype_size(value->dtype) +
+                                   INF_BLOB_SLACK_BYTES,
+                               ALIGNMENT);
+        }
+    }
+    return INF_OK;
+}
+
+static enum inf_code bind_tensors(struct history_run *run, const struct inf_graph *graph)
+{
+    struct inf_job *job = run->job;
+    bool late;
+    for (uint32_t i = 0; i < run->state_count; i++) {
+        INF_TRY(bind_state(run, &run->states[i]));
+        run->inputs[run->states[i].input] = run->states[i].memory;
+    }
+    INF_TRY(bind_given(run, graph));
+    run->used = (int32_t)run->length;
+    run->inputs[job->input_count] = &run->used;
+    INF_TRY(inf_job_place_outputs(job, graph, 0, run->resources->pool, &late));
+    assert(!late && "all sizes of a graph with a history are known");
+    for (uint32_t i = 0; i < job->output_count; i++)
+        run->outputs[i] = inf_job_output_memory(job, i);
+    return INF_OK;
+}
+
+// --- running ---
+
+// Acquires the executable, with larger buffers if the new rows do not fit.
+static enum inf_code acquire_executable(struct history_run *run,
+                                        const struct inf_run_options *options,
+                                        struct inf_executable **executable, struct inf_error *err)
+{
+    struct inf_job *job = run->job;
+    for (;;) {
+        INF_TRY(inf_model_acquire_history(job->served->model, job->device, options, run->shapes,
+                                          run->room, executable, err));
+        run->rows = inf_executable_new_rows(*executable);
+        if ((uint64_t)run->length + run->rows <= run->room)
+            return INF_OK;
+        inf_model_release(job->served->model, executable);
+        run->room = (uint32_t)inf_size_align((size_t)run->length + run->rows, ROOM_STEP);
+    }
+}
+
+static enum inf_code compute_step(struct history_run *run,
+                                  struct inf_executable *executable) INF_MAY_BLOCK
+{
+    struct inf_job *job = run->job;
+    const struct inf_execution execution = {.inputs = run->inputs,
+                                            .outputs = run->outputs,
+                                            .slot = run->resources->slot,
+                                            .cancelled = &job->cancelled,
+                                            .step = run->resources->step};
+    job->result.precision = inf_executable_precision(executable);
+    INF_TRY(inf_executable_run(executable, &execution, &job->result.fault.err));
+    if (job->result.precision == INF_PRECISION_FP32 ||
+        inf_result_guard_accepts(executable, &execution))
+        return INF_OK;
+    // Compute again in fp32. The run writes the same rows.
+    struct inf_run_options options = *run->resources->options;
+    struct inf_executable *exact = NULL;
+    uint32_t room = run->room;
+    options.precision = INF_PRECISION_FP32;
+    INF_TRY(acquire_executable(run, &options, &exact, &job->result.fault.err));
+    assert(room == run->room && "the same shapes");
+    (void)room;
+    job->result.precision = INF_PRECISION_FP32;
+    job->result.flags |= INF_INFER_RECOMPUTED;
+    enum inf_code code = inf_executable_run(exact, &execution, &job->result.fault.err);
+    inf_model_release(job->served->model, &exact);
+    return code;
+}
+
+static enum inf_code run_bound(struct history_run *run,
+                               struct inf_executable *executable) INF_MAY_BLOCK
+{
+    struct inf_job *job = run->job;
+    INF_TRY(bind_tensors(run, inf_executable_graph(executable)));
+    job->result.begin_ns = inf_clock_ns();
+    enum inf_code code = compute_step(run, executable);
+    job->result.end_ns = inf_clock_ns();
+    if (code != INF_OK) {
+        // The run may have written some of its rows.
+        for (uint32_t i = 0; i < run->state_count; i++)
+            clear_rows(&run->states[i], run->room, run->length, run->rows);
+        return code;
+    }
+    job->history_room = run->room;
+    for (uint32_t i = 0; i < run->state_count; i++) {
+        const struct state *state = &run->states[i];
+        struct inf_job_output *output = &job->outputs[state->output];
+        output->dtype = state->tensor->dtype;
+        output->shape = job->shapes[state->input];
+        output->shape.dims[state->axis] = (int64_t)run->length + run->rows;
+        output->size_bytes = 0;
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_resources *resources,
+                              bool *out_done)
+{
+    struct history_run run = {
+        .job = job, .resources = resources, .history = inf_model_history(job->served->model)};
+    struct inf_executable *executable = NULL;
+    struct inf_error refused;
+    int64_t rows;
+    *out_done = false;
+    if (run.history == NULL || job->session == NULL || !find_states(&run) ||
+        !reduce_given(&run, &rows) || !choose_room(&run, rows))
+        return INF_OK;
+    enum inf_code code = acquire_executable(&run, resources->options, &executable, &refused);
+    if (code == INF_UNSUPPORTED || code == INF_RANGE || code == INF_INVALID)
+        return INF_OK;
+    *out_done = true;
+    if (code != INF_OK) {
+        job->result.fault.err = refused;
+        return code;
+    }
+    code = run_bound(&run, executable);
+    inf_model_release(job->served->model, &executable);
+    return code;
+}
+
+// --- running in the usual way ---
+
+enum inf_code inf_history_pack_inputs(struct inf_job *job, struct inf_batch_memory *memory)
+{
+    size_t used = 0;
+    for (int round = 0; round < 2; round++) {
+        if (round == 1 && used > 0)
+            INF_TRY(reserve_memory(memory, used, &job->result.fault.err));
+        used = 0;
+        for (uint32_t i = 0; i < job->kept_input_count; i++) {
+            const struct inf_session_port *port = &job->kept_inputs[i];
+            struct inf_session_tensor *tensor = job->session->tensors[port->tensor];
+            struct state state = {.axis = tensor->axis, .tensor = tensor};
+            if (tensor->room == 0 || !init_state(&state, &tensor->shape, tensor->dtype))
+                continue;
+            size_t rows = (size_t)tensor->shape.dims[tensor->axis];
+            if (round == 1) {
+                copy_rows(&state, tensor->now.data, tensor->room, memory->data + used, rows, rows);
+                job->inputs[port->port] = memory->data + used;
+            }
+            used += inf_size_align(state.outer * rows * state.row_bytes + INF_BLOB_SLACK_BYTES,
+                                   ALIGNMENT);
+        }
+    }
+    return INF_OK;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding steps with the history in place, on the reference device: one head of attention over
+// the rows so far, compared with sums in double that this test computes, and graphs that must be
+// refused because unused rows would change their results.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "backends/exec/model/model.h"
+#include "backends/graph/build/operators.h"
+#include "backends/graph/history/history.h"
+#include "backends/ref/ref.h"
+
+#define SIZE    3  // channels of a row
+#define ROOM    16 // rows of the buffer
+#define GARBAGE 1e30f
+
+// What a graph does with the rows so far, besides attention.
+enum twist {
+    PLAIN,
+    MASKED,      // a mask over all rows is added to the scores, as an input of its own
+    CAUSAL,      // a row sees no later rows
+    SHIFTED,     // the length of the history is added to the result
+    FIRST_COUNT, // accepted twists are before this one
+    REVERSED = FIRST_COUNT,
+    AVERAGED,
+    LAST_ROW,
+    TWICE_READ,
+    SUMMED_SCORES,
+    WITHOUT_SOFTMAX,
+    JOINED_BEHIND,
+    LARGE_OUTPUT,
+    TWIST_COUNT
+};
+
+static uint32_t add_input(struct inf_builder *b, const char *name, struct inf_shape shape)
+{
+    uint32_t value;
+    cr_assert_eq(inf_graph_add_value(b->graph, name, INF_DTYPE_F32, &shape, &value, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(b->graph, name, value, NULL), INF_OK);
+    return value;
+}
+
+static uint32_t reduce_rows(struct inf_builder *b, enum inf_reduce_kind kind, uint32_t x,
+                            int64_t axis)
+{
+    return inf_build_reduce(b, kind, x, &(struct inf_ints){.count = 1, .values = {axis}}, true);
+}
+
+static uint32_t add_range(struct inf_builder *b, uint32_t start, uint32_t count)
+{
+    uint32_t end = inf_build_add(b, start, count);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_RANGE, start, end, inf_build_scalar(b, INF_DTYPE_I32, 1));
+    return inf_build_value(b, &node);
+}
+
+static uint32_t add_size(struct inf_builder *b, uint32_t x, int32_t axis)
+{
+    return inf_build_squeeze(b, inf_build_dim_value(b, x, axis), (int64_t[]){0}, 1);
+}
+
+// Returns a bias that hides later rows from each row.
+static uint32_t add_causal_bias(struct inf_builder *b, uint32_t x, uint32_t past, uint32_t all)
+{
+    uint32_t zero = inf_build_scalar(b, INF_DTYPE_I32, 0);
+    uint32_t rows = add_range(b, add_size(b, past, 1), add_size(b, x, 1));
+    uint32_t keys = add_range(b, zero, add_size(b, all, 1));
+    rows = inf_build_expand_dims(b, rows, (int64_t[]){1}, 1);
+    uint32_t visible = inf_build_compare(b, INF_COMPARE_LESS_EQUAL, keys, rows);
+    return inf_build_select(b, visible, inf_build_scalar(b, INF_DTYPE_F32, 0),
+                            inf_build_scalar(b, INF_DTYPE_F32, -INFINITY));
+}
+
+static uint32_t twist_rows(struct inf_builder *b, enum twist twist, uint32_t past, uint32_t all)
+{
+    struct inf_build_node reverse = inf_build_describe(INF_OP_REVERSE, all, INF_VALUE_NONE, 0);
+    reverse.input_count = 1;
+    reverse.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {1}};
+    switch (twist) {
+    case REVERSED:
+        return inf_build_value(b, &reverse);
+    case AVERAGED:
+        return inf_build_sub(b, all, reduce_rows(b, INF_REDUCE_MEAN, all, 1));
+    case LAST_ROW:
+        return inf_build_sub(b, all, inf_build_slice(b, all, 1, -1, INT64_MAX, 1));
+    case TWICE_READ:
+        return inf_build_add(b, all, reduce_rows(b, INF_REDUCE_SUM, past, 1));
+    case JOINED_BEHIND:
+        return inf_build_concat(b, (uint32_t[]){all, all}, 2, 1);
+    default:
+        return all;
+    }
+}
+
+// Makes the graph x [1, n, SIZE], past [1, length, SIZE], mask -> y [1, n, SIZE], rows [1, length +
+// n, SIZE]: y = softmax(x * rows^T) * rows.
+static struct inf_graph *make_graph(enum twist twist)
+{
+    struct inf_graph *graph = NULL;
+    struct inf_error err;
+    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
+    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    uint32_t mask = INF_VALUE_NONE;
+    if (twist == MASKED)
+        mask = add_input(&b, "mask", INF_SHAPE(1, INF_DIM_UNKNOWN));
+    uint32_t all = inf_build_concat(&b, (uint32_t[]){past, x}, 2, 1);
+    uint32_t rows = twist_rows(&b, twist, past, all);
+    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, x, rows, INF_VALUE_NONE);
+    product.attrs.matmul.transpose_b = true;
+    uint32_t scores = inf_build_value(&b, &product);
+    if (twist == MASKED)
+        scores = inf_build_add(&b, scores, mask);
+    if (twist == CAUSAL)
+        scores = inf_build_add(&b, scores, add_causal_bias(&b, x, past, all));
+    if (twist == SUMMED_SCORES)
+        scores = inf_build_sub(&b, scores, reduce_rows(&b, INF_REDUCE_SUM, scores, 2));
+    if (twist != WITHOUT_SOFTMAX)
+        scores = inf_build_softmax(&b, scores, -1, false);
+    uint32_t y = inf_build_matmul(&b, scores, rows);
+    if (twist == SHIFTED)
+        y = inf_build_add(&b, y, inf_build_cast(&b, add_size(&b, past, 1), INF_DTYPE_F32));
+    cr_assert_eq(b.code, INF_OK, "%s", err.text);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "rows", all, NULL), INF_OK);
+    if (twist == LARGE_OUTPUT)
+        cr_assert_eq(inf_graph_add_output(graph, "scores", scores, NULL), INF_OK);
+    return graph;
+}
+
+// Element of row `row`; rows of a session follow each other.
+static float row_element(int64_t row, int channel)
+{
+    return sinf((float)(row * SIZE + channel) * 0.7f);
+}
+
+static float mask_element(int64_t row)
+{
+    return row % 3 == 1 ? -2.5f : 0.25f;
+}
+
+static void check_y(enum twist twist, const float *y, int64_t length, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double sums[SIZE] = {0}, total = 0;
+        for (int64_t k = 0; k < length + count; k++) {
+            double score = twist == MASKED ? (double)mask_element(k) : 0;
+            for (int c = 0; c < SIZE; c++)
+                score += (double)row_element(length + i, c) * (double)row_element(k, c);
+            double weight = twist == CAUSAL && k > length + i ? 0 : exp(score);
+            total += weight;
+            for (int c = 0; c < SIZE; c++)
+                sums[c] += weight * (double)row_element(k, c);
+        }
+        for (int c = 0; c < SIZE; c++) {
+            double wanted = sums[c] / total + (twist == SHIFTED ? (double)length : 0);
+            cr_assert_float_eq((double)y[i * SIZE + c], wanted, 1e-5, "twist %d length %d: %g, %g",
+                               (int)twist, (int)length, (double)y[i * SIZE + c], wanted);
+        }
+    }
+}
+
+// Runs a step of `count` rows behind `length` rows, and checks the result and the buffer.
+static void run_step(struct inf_model *model, struct inf_device *device, enum twist twist,
+                     int64_t length, int64_t count)
+{
+    struct inf_executable *executable = NULL;
+    struct inf_error err;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, count, SIZE), INF_SHAPE(1, 0, SIZE),
+                                       INF_SHAPE(1, count)};
+    cr_assert_eq(
+        inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, &err), INF_OK,
+        "%s", err.text);
+    cr_assert_eq(inf_executable_new_rows(executable), count);
+    float buffer[ROOM * SIZE + 16], x[ROOM * SIZE + 16] = {0}, mask[ROOM + 16] = {0},
+                                                    y[ROOM * SIZE];
+    int32_t used = (int32_t)length;
+    for (int64_t row = 0; row < ROOM; row++)
+        for (int c = 0; c < SIZE; c++) {
+            buffer[row * SIZE + c] = row < length ? row_element(row, c) : GARBAGE;
+            if (row >= length && row < length + count)
+                x[(row - length) * SIZE + c] = row_element(row, c);
+        }
+    for (int64_t row = 0; row < length + count; row++)
+        mask[row] = mask_element(row);
+    const void *inputs[] = {x, buffer, twist == MASKED ? (const void *)mask : &used, &used};
+    void *outputs[] = {y, NULL};
+    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    check_y(twist, y, length, count);
+    for (int64_t row = 0; row < ROOM; row++)
+        for (int c = 0; c < SIZE; c++)
+            cr_assert_eq(buffer[row * SIZE + c],
+                         row < length + count ? row_element(row, c) : GARBAGE);
+    inf_model_release(model, &executable);
+}
+
+static struct inf_model *make_model(enum twist twist, struct inf_device **device)
+{
+    struct inf_model *model;
+    struct inf_error err;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    struct inf_graph *graph = make_graph(twist);
+    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
+                 err.text);
+    return model;
+}
+
+Test(history, steps_are_those_of_the_whole_text)
+{
+    for (enum twist twist = PLAIN; twist < FIRST_COUNT; twist++) {
+        struct inf_device *device;
+        struct inf_model *model = make_model(twist, &device);
+        const struct inf_history *history = inf_model_history(model);
+        cr_assert_not_null(history, "twist %d", (int)twist);
+        cr_assert_eq(history->outputs[1], 1);
+        cr_assert_eq(history->axes[1], 1);
+        cr_assert_eq(history->axes[0], INF_HISTORY_NONE);
+        if (twist == MASKED)
+            cr_assert_eq(history->axes[2], 1);
+        for (int64_t count = 1; count <= 4; count += 3)
+            for (int64_t length = 0; length <= ROOM - count; length++)
+                run_step(model, device, twist, length, count);
+        inf_model_unref(&model);
+        inf_device_unref(&device);
+    }
+}
+
+Test(history, what_unused_rows_would_change_is_refused)
+{
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    for (enum twist twist = FIRST_COUNT; twist < TWIST_COUNT; twist++) {
+        struct inf_device *device;
+        struct inf_executable *executable = NULL;
+        struct inf_model *model = make_model(twist, &device);
+        cr_assert_not_null(inf_model_history(model), "twist %d", (int)twist);
+        for (int again = 0; again < 2; again++)
+            cr_assert_eq(
+                inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, NULL),
+                INF_UNSUPPORTED, "twist %d", (int)twist);
+        // The usual way is open.
+        const struct inf_shape usual[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 5, SIZE)};
+        cr_assert_eq(inf_model_acquire(model, device, usual, &executable, NULL), INF_OK);
+        inf_model_release(model, &executable);
+        inf_model_unref(&model);
+        inf_device_unref(&device);
+    }
+}
+
+Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
+{
+    struct inf_device *device;
+    struct inf_executable *executable = NULL;
+    struct inf_model *model = make_model(PLAIN, &device);
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, ROOM - 2, SIZE), INF_SHAPE(1, 0, SIZE)};
+    cr_assert_eq(
+        inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, NULL),
+        INF_RANGE);
+    // It is a matter of this request only.
+    run_step(model, device, PLAIN, 2, 1);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
