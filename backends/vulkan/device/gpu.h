@@ -49,6 +49,8 @@ struct vk_gpu {
     // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
     uint32_t timestamp_bits;
     bool half_storage;     // true: shaders can read and write 16-bit floats
+    bool byte_storage;     // true: shaders can read and write single bytes
+    bool byte_products;    // true: an instruction multiplies packed bytes and adds the products
     uint64_t largest_heap; // size of the largest heap in bytes
     uint64_t memory_bytes; // limit for all slabs together; UINT64_MAX: no limit
     bool budget;           // true: the driver reports how much memory may be used
