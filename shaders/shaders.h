@@ -12,6 +12,7 @@
 // Indices into inf_shaders, in the order of the table in meson.build.
 enum inf_shader_index {
     INF_SHADER_ARG,
+    INF_SHADER_ATTENTION,
     INF_SHADER_BINARY,
     INF_SHADER_CAST,
     INF_SHADER_COMPARE,

@@ -217,6 +217,8 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     gpu->texel_triples = gpu->texels && has_triples(gpu);
+    // Barriers are slow on llvmpipe, which has no memory that is faster when shared.
+    atomic_init(&gpu->attention_off, gpu->base.info.kind == INF_DEVICE_SOFTWARE);
     examine_subgroups(gpu);
     // The number of invocations in a work group: llvmpipe computes eight at the same time, GPUs 16
     // to 64.

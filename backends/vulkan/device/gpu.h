@@ -73,6 +73,9 @@ struct vk_gpu {
     // Updated after runs with several submissions.
     _Atomic uint64_t slice_cost;
 
+    // True: the nodes of an attention are computed one by one (program/attention.h). Set for
+    // software devices, and when the driver cannot build the shader.
+    atomic_bool attention_off;
     atomic_bool memory_short; // true: the warning about short memory was logged
 
     // The shaders that won the races of this GPU; NULL: fixed rules choose the shaders.
