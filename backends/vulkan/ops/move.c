@@ -44,8 +44,8 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
     move->to[move->axes++] = to;
 }
 
-// Returns true if the copy can be made in vectors of four words or bytes. Sizes and strides are then
-// converted to numbers of vectors.
+// Returns true if the copy can be made in vectors of four words or bytes. Sizes and strides are
+// then converted to numbers of vectors.
 static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which nodes one step computes: an attention, a residual convolution, an element-wise tree,
-// or a single node.
+// Decides which nodes one step computes: an attention, a residual convolution, an element-wise
+// tree, or a single node.
 #include "backends/vulkan/program/lower_step.h"
 
 #include "backends/vulkan/program/attention.h"

@@ -24,8 +24,8 @@ static struct inf_device *open_ref(void)
 
 // Runs the node on `ref` and on the device, and asserts that all bytes of the outputs are equal.
 // Returns false if the device declines the node.
-static bool agrees(struct one_node *one, struct inf_device *device, struct inf_device *ref,
-                   const char *what)
+static bool check_agrees(struct one_node *one, struct inf_device *device, struct inf_device *ref,
+                         const char *what)
 {
     struct inf_error err = {0};
     cr_assert_eq(one_node_run(one, ref, &err), INF_OK, "%s: ref: %s", what, err.text);
@@ -83,7 +83,7 @@ static void check_quantize(struct inf_device *device, struct inf_device *ref, fl
     uint8_t byte = (uint8_t)zero;
     if (zero != 0)
         one_node_const(&one, dtype, INF_SHAPE(1), &byte);
-    cr_expect(agrees(&one, device, ref, what), "%s was declined", what);
+    cr_expect(check_agrees(&one, device, ref, what), "%s was declined", what);
     one_node_fini(&one);
 }
 
@@ -133,7 +133,7 @@ Test(vulkan_bytes, become_the_floats_of_ref)
         one_node_const(&one, INF_DTYPE_F32, INF_SHAPE(1), &scale);
         if (i > 0)
             one_node_const(&one, dtype, INF_SHAPE(1), &zero);
-        cr_expect(agrees(&one, device, ref, "dequantize"), "dequantize was declined");
+        cr_expect(check_agrees(&one, device, ref, "dequantize"), "dequantize was declined");
         one_node_fini(&one);
     }
     inf_device_unref(&ref);
@@ -157,7 +157,7 @@ static uint32_t run_products(struct inf_device *device, uint32_t cases, const ch
         one.profiled = true;
         bool valid = one_node_graph(&one, &graph, NULL) == INF_OK;
         inf_graph_destroy(&graph);
-        if (valid && agrees(&one, device, ref, product ? "qmatmul" : "qconv2d")) {
+        if (valid && check_agrees(&one, device, ref, product ? "qmatmul" : "qconv2d")) {
             ran++;
             named += one.kernel != NULL && strcmp(one.kernel, kernel) == 0;
         }
@@ -241,10 +241,10 @@ Test(vulkan_bytes, are_moved_only_if_the_device_can_store_them)
         for (size_t k = 0; k < sizeof x; k++)
             x[k] = makers[i] == build_transpose ? k % 3 == 0 : (uint8_t)(k * 37 + 90);
         makers[i](&one, x);
-        cr_expect(agrees(&one, device, ref, inf_op_info(one.op)->name), "%s was declined",
+        cr_expect(check_agrees(&one, device, ref, inf_op_info(one.op)->name), "%s was declined",
                   inf_op_info(one.op)->name);
         ((struct vk_gpu *)device)->byte_storage = false;
-        cr_expect_not(agrees(&one, device, ref, inf_op_info(one.op)->name), "%s was computed",
+        cr_expect_not(check_agrees(&one, device, ref, inf_op_info(one.op)->name), "%s was computed",
                       inf_op_info(one.op)->name);
         ((struct vk_gpu *)device)->byte_storage = true;
         one_node_fini(&one);
