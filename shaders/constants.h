@@ -129,6 +129,11 @@
 #define BLOCK_SIDE  8
 #define BLOCK_DEPTH 16
 
+// attention.comp computes ATTENTION_ROWS rows in a work group. It keeps them in shared memory, so
+// that they have at most ATTENTION_DEPTH columns.
+#define ATTENTION_ROWS  8
+#define ATTENTION_DEPTH 128
+
 #define REDUCE_SUM  0
 #define REDUCE_MAX  1
 #define REDUCE_MIN  2
@@ -141,5 +146,6 @@
 #define REDUCE_AXES    4
 #define BATCH_AXES     4
 #define GATHER_AXES    8
+#define ATTENTION_AXES 5
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes the maximum or the mean of the elements of a window. Elements outside the image are
-// ignored.
+// ignored. The module for bytes only computes the maximum.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,6 +19,31 @@ layout(constant_id = 4) const uint PIXELS = 1;
 
 READS(0, x)
 WRITES(1, y)
+
+#ifdef BYTES
+// 0x80 for signed bytes, which have the order of unsigned bytes after this XOR; otherwise 0.
+layout(constant_id = 5) const uint FLIP = 0;
+
+float x(uint i)
+{
+    return float(x_word(i) ^ FLIP);
+}
+
+vec4 x4(uint i)
+{
+    return vec4(x4_word(i) ^ uvec4(FLIP));
+}
+
+void put_y(uint i, float value)
+{
+    put_y_word(i, uint(value) ^ FLIP);
+}
+
+void put_y4(uint i, vec4 value)
+{
+    put_y4_word(i, uvec4(value) ^ uvec4(FLIP));
+}
+#endif
 
 // Combines `result` with the element at `at`. Max pooling ignores NaN, because a comparison with
 // NaN is false.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled shaders. Each .comp file has three SPIR-V modules, embedded at build time. The
 // module at index + INF_SHADER_COUNT supports 16-bit floats. The module at index + 2 *
-// INF_SHADER_COUNT also reads through texel views (lib/storage.glsl).
+// INF_SHADER_COUNT also reads through texel views (lib/storage.glsl). The shaders *_BYTES are built
+// from the source of another shader, for operands of bytes.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -11,6 +12,7 @@
 // Indices into inf_shaders, in the order of the table in meson.build.
 enum inf_shader_index {
     INF_SHADER_ARG,
+    INF_SHADER_ATTENTION,
     INF_SHADER_BINARY,
     INF_SHADER_CAST,
     INF_SHADER_COMPARE,
@@ -20,12 +22,21 @@ enum inf_shader_index {
     INF_SHADER_DEPTHWISE,
     INF_SHADER_GATHER,
     INF_SHADER_GATHER_ND,
+    INF_SHADER_LOOKUP,
     INF_SHADER_MATMUL,
     INF_SHADER_MOVE,
+    INF_SHADER_MOVE_BYTES,
     INF_SHADER_NORM,
     INF_SHADER_NORMALIZE,
     INF_SHADER_PAD,
+    INF_SHADER_PAD_BYTES,
     INF_SHADER_POOL,
+    INF_SHADER_POOL_BYTES,
+    INF_SHADER_QBINARY,
+    INF_SHADER_QCONV,
+    INF_SHADER_QCONV_DOT,
+    INF_SHADER_QDEPTHWISE,
+    INF_SHADER_QUANTIZE,
     INF_SHADER_REDUCE,
     INF_SHADER_REDUCE_ROWS,
     INF_SHADER_RESIZE,

@@ -98,14 +98,23 @@ static void describe_gpu(struct vk_gpu *gpu, uint32_t index,
              gpu->properties.deviceName, driver.driverInfo);
 }
 
-static bool has_half_storage(const struct vk_gpu *gpu)
+// Finds out which small types shaders can store and compute with. `has_products`: the driver has
+// VK_KHR_shader_integer_dot_product.
+static void examine_small_types(struct vk_gpu *gpu, bool has_products)
 {
-    VkPhysicalDevice16BitStorageFeatures storage = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    VkPhysicalDeviceShaderIntegerDotProductFeatures products = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+    VkPhysicalDevice8BitStorageFeatures bytes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+        .pNext = has_products ? &products : NULL};
+    VkPhysicalDevice16BitStorageFeatures halves = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES, .pNext = &bytes};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                          .pNext = &storage};
+                                          .pNext = &halves};
     gpu->api->GetPhysicalDeviceFeatures2(gpu->physical, &features);
-    return storage.storageBuffer16BitAccess;
+    gpu->half_storage = halves.storageBuffer16BitAccess;
+    gpu->byte_storage = bytes.storageBuffer8BitAccess;
+    gpu->byte_products = products.shaderIntegerDotProduct;
 }
 
 static bool has_triples(const struct vk_gpu *gpu)
@@ -157,15 +166,16 @@ static bool has_extension(const struct vk_gpu *gpu, const char *name)
 static void list_features(struct vk_gpu *gpu)
 {
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
-    snprintf(gpu->base.info.features, sizeof gpu->base.info.features,
-             "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s",
-             VK_API_VERSION_MAJOR(gpu->properties.apiVersion),
-             VK_API_VERSION_MINOR(gpu->properties.apiVersion), limits->maxStorageBufferRange >> 20,
-             limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
-             gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
-             gpu->import_alignment != 0 ? ", host import" : "", gpu->budget ? ", budget" : "",
-             gpu->feedback ? ", cache feedback" : "",
-             gpu->timestamp_bits != 0 ? ", timestamps" : "");
+    snprintf(
+        gpu->base.info.features, sizeof gpu->base.info.features,
+        "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s%s%s",
+        VK_API_VERSION_MAJOR(gpu->properties.apiVersion),
+        VK_API_VERSION_MINOR(gpu->properties.apiVersion), limits->maxStorageBufferRange >> 20,
+        limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
+        gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
+        gpu->byte_storage ? ", 8-bit storage" : "", gpu->byte_products ? ", byte products" : "",
+        gpu->import_alignment != 0 ? ", host import" : "", gpu->budget ? ", budget" : "",
+        gpu->feedback ? ", cache feedback" : "", gpu->timestamp_bits != 0 ? ", timestamps" : "");
 }
 
 static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
@@ -198,7 +208,7 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     vk_host_import_probe(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
     gpu->feedback = has_extension(gpu, VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
-    gpu->half_storage = has_half_storage(gpu);
+    examine_small_types(gpu, has_extension(gpu, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME));
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
     // On llvmpipe, read floats through texel views. llvmpipe loads a whole texel in a few
@@ -207,6 +217,8 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     gpu->texel_triples = gpu->texels && has_triples(gpu);
+    // Barriers are slow on llvmpipe, which has no memory that is faster when shared.
+    atomic_init(&gpu->attention_off, gpu->base.info.kind == INF_DEVICE_SOFTWARE);
     examine_subgroups(gpu);
     // The number of invocations in a work group: llvmpipe computes eight at the same time, GPUs 16
     // to 64.

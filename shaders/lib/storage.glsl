@@ -14,6 +14,9 @@
 //
 // READS(slot, x) defines x(i), x4(i) and their bits x_word(i), x4_word(i). WRITES(slot, y) defines
 // put_y(i, value) and the same variants. The index of a vector counts vectors.
+//
+// A module built with BYTES has operands of bytes: x_word(i) is a byte, and x4_word(i) are the four
+// bytes of word i. Such a module has no x(i).
 #if defined(HALF) || defined(CHECKS)
 layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
 #endif
@@ -81,6 +84,29 @@ bool are_lost(vec4 value, uint i, uint vectors)
     layout(binding = slot) access buffer name##_word_1 { uint name##_words[]; };        \
     layout(binding = slot) access buffer name##_word_4 { uvec4 name##_word_vectors[]; };
 
+#ifdef BYTES
+#include "bytes.glsl"
+#define READS(slot, name)                              \
+    BYTE_BUFFERS(slot, readonly, name)                 \
+    uint name##_word(uint i)                           \
+    {                                                  \
+        return uint(name##_bytes[i]);                  \
+    }                                                  \
+    uvec4 name##4_word(uint i)                         \
+    {                                                  \
+        return bytes_of(name##_packed[i]);             \
+    }
+#define WRITES(slot, name)                             \
+    BYTE_BUFFERS(slot, writeonly, name)                \
+    void put_##name##_word(uint i, uint value)         \
+    {                                                  \
+        name##_bytes[i] = uint8_t(value);              \
+    }                                                  \
+    void put_##name##4_word(uint i, uvec4 value)       \
+    {                                                  \
+        name##_packed[i] = word_of(value);             \
+    }
+#else
 // Floats that need not be widened are copied as integer words, because a driver may flush subnormal
 // floats to 0.
 #define READS(slot, name)                                                                         \
@@ -126,3 +152,4 @@ bool are_lost(vec4 value, uint i, uint vectors)
             name##_half_vectors[i] = f16vec4(uintBitsToFloat(value)), name##_word_vectors[i] =    \
             value)                                                                                \
     }
+#endif

@@ -32,7 +32,7 @@
 #define OPERANDS   4
 
 struct attention {
-    struct inf_cpu_attention of;
+    struct inf_attention of;
     const struct inf_nn *nn;
     const struct inf_simd *simd;
     size_t keys_size, values_size;     // packed floats of one product
@@ -80,7 +80,7 @@ static void pack_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct attention_task *task = context;
     const struct attention *attention = task->attention;
-    const struct inf_cpu_attention *of = &attention->of;
+    const struct inf_attention *of = &attention->of;
     size_t product = tile / 2;
     if (tile % 2 == 0)
         pack_matrix(attention->nn, task->keys + product * of->key_count * of->depth, of->depth,
@@ -215,7 +215,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
 {
     const struct attention_task *task = context;
     const struct attention *attention = task->attention;
-    const struct inf_cpu_attention *of = &attention->of;
+    const struct inf_attention *of = &attention->of;
     size_t strip = tile % attention->strips, unit = attention->nn->gemm->rows_max;
     float *scratch = task->scratch + worker * attention->scratch_step;
     struct rows rows = {.task = task, .product = tile / attention->strips};
@@ -289,8 +289,8 @@ static size_t padded_columns(const struct inf_nn *nn, size_t columns)
     return width;
 }
 
-enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step,
-                                       const struct inf_cpu_attention *of, struct inf_error *err)
+enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step, const struct inf_attention *of,
+                                       struct inf_error *err)
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct attention), err));
     struct attention *attention = step->state;

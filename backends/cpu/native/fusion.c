@@ -4,9 +4,9 @@
 // intermediate results.
 #include "backends/cpu/native/fusion.h"
 
-#include "backends/cpu/core/segment_nodes.h"
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/depthwise.h"
+#include "backends/device/segment_nodes.h"
 
 // Returns the node that produces operand `input` of `node`, if that node is of kind `op` and `node`
 // is the only reader of the operand; otherwise INF_NODE_NONE.
@@ -16,8 +16,8 @@ static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node,
     uint32_t value = graph->nodes[node].inputs[input];
     uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
     if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
-        !inf_cpu_segment_has(segment, producer) ||
-        inf_cpu_sole_reader(graph, value, segment) != node)
+        !inf_segment_has(segment, producer) ||
+        inf_segment_sole_reader(graph, value, segment) != node)
         return INF_NODE_NONE;
     return producer;
 }
@@ -147,8 +147,8 @@ static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
         op != INF_OP_PAD)
         return INF_NODE_NONE;
     struct inf_cpu_chain chain;
-    uint32_t reader = inf_cpu_sole_reader(graph, graph->nodes[node].outputs[0], segment);
-    if (reader == INF_NODE_NONE || !inf_cpu_segment_has(segment, reader) ||
+    uint32_t reader = inf_segment_sole_reader(graph, graph->nodes[node].outputs[0], segment);
+    if (reader == INF_NODE_NONE || !inf_segment_has(segment, reader) ||
         !inf_cpu_chain_find(&chain, graph, reader, segment))
         return INF_NODE_NONE;
     bool part =
@@ -203,7 +203,7 @@ static uint32_t find_chain_of(struct inf_cpu_chain *chain, const struct inf_grap
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE; next = find_chain_end(graph, end, segment))
         end = next;
-    return inf_cpu_segment_has(segment, end) && inf_cpu_chain_find(chain, graph, end, segment)
+    return inf_segment_has(segment, end) && inf_cpu_chain_find(chain, graph, end, segment)
                ? end
                : INF_NODE_NONE;
 }
@@ -322,7 +322,7 @@ static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
     if (!inf_cpu_chain_find(&chain, graph, end, segment))
         return INF_NODE_NONE;
     uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
-    if (before == INF_NODE_NONE || !inf_cpu_segment_has(segment, before))
+    if (before == INF_NODE_NONE || !inf_segment_has(segment, before))
         return INF_NODE_NONE;
     const struct link link = find_link(graph, before, segment);
     return resolve_link(&link, next) == end ? before : INF_NODE_NONE;

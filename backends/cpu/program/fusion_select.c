@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "backends/cpu/core/attention_nodes.h"
+#include "backends/cpu/attention/attention.h"
 #include "backends/cpu/program/device.h"
 #include "backends/storage/record.h"
 
@@ -76,7 +76,7 @@ uint32_t inf_cpu_fusion_fused_into(struct inf_device *base, const struct inf_seg
                                    uint32_t node)
 {
     const struct inf_cpu_device *device = (const struct inf_cpu_device *)base;
-    uint32_t end = inf_cpu_attention_end(segment->graph, node, segment);
+    uint32_t end = inf_attention_end(segment->graph, node, segment, INF_CPU_ATTENTION_LEAST);
     if (end != INF_NODE_NONE)
         return end;
     return inf_cpu_fused_into(segment->graph, node, segment,

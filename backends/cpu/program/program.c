@@ -120,12 +120,13 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
                                  enum inf_cpu_fusion_level fusing, struct inf_race_results *results,
                                  struct inf_error *err)
 {
-    struct inf_cpu_attention attention;
+    struct inf_attention attention;
     struct inf_cpu_chain chain;
     struct inf_cpu_row_pipeline pipeline;
     INF_TRY(inf_cpu_step_init_operands(step, err));
     results = segment->by_rule ? NULL : results;
-    if (inf_cpu_attention_find(&attention, step->graph, step->index, segment)) {
+    if (inf_attention_find(&attention, step->graph, step->index, segment,
+                           INF_CPU_ATTENTION_LEAST)) {
         INF_TRY(inf_cpu_attention_create(step, &attention, err));
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing == INF_CPU_FUSE_PIPELINES &&
@@ -185,7 +186,8 @@ static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_devi
         uint32_t node = segment->nodes[i];
         enum inf_cpu_fusion_level fusing =
             most != NULL ? *most : inf_cpu_fusion_level_of(device, segment, node);
-        if (inf_cpu_attention_end(segment->graph, node, segment) == INF_NODE_NONE &&
+        if (inf_attention_end(segment->graph, node, segment, INF_CPU_ATTENTION_LEAST) ==
+                INF_NODE_NONE &&
             inf_cpu_fused_into(segment->graph, node, segment, fusing) == INF_NODE_NONE)
             steps[count++] = (struct planned_step){node, fusing};
     }

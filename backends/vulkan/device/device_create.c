@@ -22,18 +22,28 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
         .timelineSemaphore = VK_TRUE};
     const struct vk_gpu *gpu = device->gpu;
-    VkPhysicalDevice16BitStorageFeatures storage = {
+    VkPhysicalDevice16BitStorageFeatures halves = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
         .pNext = &timeline,
         .storageBuffer16BitAccess = gpu->half_storage};
-    const char *extensions[2];
+    VkPhysicalDevice8BitStorageFeatures bytes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+        .pNext = &halves,
+        .storageBuffer8BitAccess = gpu->byte_storage};
+    VkPhysicalDeviceShaderIntegerDotProductFeatures products = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .pNext = &bytes,
+        .shaderIntegerDotProduct = VK_TRUE};
+    const char *extensions[3];
     uint32_t extension_count = 0;
     if (gpu->import_alignment != 0)
         extensions[extension_count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (gpu->feedback)
         extensions[extension_count++] = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
+    if (gpu->byte_products)
+        extensions[extension_count++] = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                               .pNext = &storage,
+                               .pNext = gpu->byte_products ? (const void *)&products : &bytes,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue,
                                .enabledExtensionCount = extension_count,

@@ -49,6 +49,8 @@ struct vk_gpu {
     // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
     uint32_t timestamp_bits;
     bool half_storage;     // true: shaders can read and write 16-bit floats
+    bool byte_storage;     // true: shaders can read and write single bytes
+    bool byte_products;    // true: an instruction multiplies packed bytes and adds the products
     uint64_t largest_heap; // size of the largest heap in bytes
     uint64_t memory_bytes; // limit for all slabs together; UINT64_MAX: no limit
     bool budget;           // true: the driver reports how much memory may be used
@@ -71,6 +73,9 @@ struct vk_gpu {
     // Updated after runs with several submissions.
     _Atomic uint64_t slice_cost;
 
+    // True: the nodes of an attention are computed one by one (program/attention.h). Set for
+    // software devices, and when the driver cannot build the shader.
+    atomic_bool attention_off;
     atomic_bool memory_short; // true: the warning about short memory was logged
 
     // The shaders that won the races of this GPU; NULL: fixed rules choose the shaders.

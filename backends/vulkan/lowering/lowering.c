@@ -82,6 +82,13 @@ enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index, st
     return vk_decline(lowering, err, "input %u is %s, wanted f32", index, inf_dtype_name(dtype));
 }
 
+enum inf_code vk_need_byte_storage(const struct vk_lowering *lowering, struct inf_error *err)
+{
+    if (lowering->gpu->byte_storage)
+        return INF_OK;
+    return vk_decline(lowering, err, "the driver has no 8-bit storage");
+}
+
 enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, size_t count,
                             struct inf_error *err)
 {

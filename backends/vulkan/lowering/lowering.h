@@ -171,6 +171,10 @@ uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t l
 enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index,
                           struct inf_error *err) INF_NODISCARD;
 
+// Returns INF_UNSUPPORTED unless shaders can read and write single bytes on this GPU.
+enum inf_code vk_need_byte_storage(const struct vk_lowering *lowering,
+                                   struct inf_error *err) INF_NODISCARD;
+
 // Returns INF_UNSUPPORTED unless operand `index` is absent or an f32 constant of `count` elements.
 enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, size_t count,
                             struct inf_error *err) INF_NODISCARD;

@@ -84,16 +84,7 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
 {
     struct vk_window *window = &conv->window;
     INF_TRY(vk_conv_check_activation(lowering, conv, err));
-    conv->one_tap = conv->weights.taps == 1 && window->pad_top == 0 && window->pad_left == 0 &&
-                    !conv->transposed && (window->out_h - 1) * window->stride_h < window->in_h &&
-                    (window->out_w - 1) * window->stride_w < window->in_w;
-    if (conv->one_tap && window->stride_h == 1 && window->stride_w == 1 &&
-        window->in_w == window->out_w && window->in_h == window->out_h) {
-        // Treat all pixels of a 1x1 convolution as one long row, because its result does not depend
-        // on rows. Fewer pixels beyond the end of a row are then computed in vain.
-        window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
-        window->in_h = window->out_h = conv->images = 1;
-    }
+    vk_conv_flatten(conv);
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
     struct vk_conv_choice choice = choose_method(lowering, conv);

@@ -47,6 +47,18 @@ enum inf_code vk_conv_bind_added(struct vk_lowering *lowering, struct vk_dispatc
 // Returns how the shader loads the residual (ADDED_*).
 uint32_t vk_conv_added_mode(const struct vk_conv *conv);
 
+// Finds out whether the convolution has one tap that never reaches outside the image. If the
+// windows do not overlap either, treats all pixels as one long row, because the result of a 1x1
+// convolution does not depend on rows. Fewer pixels beyond the end of a row are then computed in
+// vain.
+void vk_conv_flatten(struct vk_conv *conv);
+
+// Describes a product of a matrix of `rows` rows and `k` columns with a constant one of `k` rows
+// and `n` columns: a convolution with one tap, whose pixels are the rows. `transposed`: the
+// constant matrix is stored as [n][k]. Sets `images`, `window` and `weights`.
+void vk_conv_init_rows(struct vk_conv *conv, uint32_t rows, uint32_t k, uint32_t n,
+                       bool transposed);
+
 // Fills in the residual from the lowering context, and the activation. Returns INF_UNSUPPORTED if
 // no shader has the activation.
 enum inf_code vk_conv_check_activation(const struct vk_lowering *lowering, struct vk_conv *conv,

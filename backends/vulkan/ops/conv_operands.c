@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds the operands that all convolution shaders share.
+// Describes products with a constant matrix as convolutions, and binds the operands that all
+// convolution shaders share.
 #include "backends/vulkan/ops/conv.h"
 
 // The bias and slopes of the output channels, which are packed in blocks of four like the weights.
@@ -60,4 +61,40 @@ uint64_t vk_conv_macs(const struct vk_conv *conv)
     const struct vk_window *window = &conv->window;
     return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
            conv->weights.taps * conv->weights.group_in;
+}
+
+void vk_conv_flatten(struct vk_conv *conv)
+{
+    struct vk_window *window = &conv->window;
+    conv->one_tap = conv->weights.taps == 1 && window->pad_top == 0 && window->pad_left == 0 &&
+                    !conv->transposed && (window->out_h - 1) * window->stride_h < window->in_h &&
+                    (window->out_w - 1) * window->stride_w < window->in_w;
+    if (!conv->one_tap || window->stride_h != 1 || window->stride_w != 1 ||
+        window->in_w != window->out_w || window->in_h != window->out_h)
+        return;
+    window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
+    window->in_h = window->out_h = conv->images = 1;
+}
+
+void vk_conv_init_rows(struct vk_conv *conv, uint32_t rows, uint32_t k, uint32_t n, bool transposed)
+{
+    conv->images = 1;
+    conv->window = (struct vk_window){.in_h = 1,
+                                      .in_w = rows,
+                                      .in_c = k,
+                                      .out_h = 1,
+                                      .out_w = rows,
+                                      .out_c = n,
+                                      .kernel_h = 1,
+                                      .kernel_w = 1,
+                                      .stride_h = 1,
+                                      .stride_w = 1,
+                                      .dilation_h = 1,
+                                      .dilation_w = 1};
+    conv->weights = (struct vk_conv_weights){.taps = 1,
+                                             .group_in = k,
+                                             .group_out = n,
+                                             .groups = 1,
+                                             .in_stride = transposed ? 1 : n,
+                                             .out_stride = transposed ? k : 1};
 }

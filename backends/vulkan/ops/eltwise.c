@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-wise operators: unary, binary, compare, select, cast.
 #include "backends/vulkan/ops/eltwise.h"
+#include "backends/vulkan/ops/broadcast.h"
 #include "backends/vulkan/ops/ops.h"
 
 // The tables below hold the number of each shader function plus one, so that 0 marks an operator
@@ -74,11 +75,6 @@ static const uint8_t compare_kinds[INF_COMPARE_COUNT] = {
     [INF_COMPARE_GREATER_EQUAL] = BUILT(COMPARE_GREATER_EQUAL),
 };
 
-static uint32_t vectors_of(const struct inf_shape *shape)
-{
-    return (uint32_t)((inf_shape_elements(shape) + 3) / 4);
-}
-
 // --- operators of one input: unary functions and clamping ---
 
 static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function, float low,
@@ -88,7 +84,7 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
     struct {
         uint32_t vectors;
         float low, high;
-    } push = {vectors_of(vk_output_shape(lowering, 0)), low, high};
+    } push = {vk_vector_count(vk_output_shape(lowering, 0)), low, high};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_UNARY, {function}},
                                    .invocations = push.vectors};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
@@ -166,104 +162,6 @@ bool vk_element_call_of(const struct vk_lowering *lowering, struct vk_element_ca
 
 // --- operators with broadcast inputs ---
 
-// The push constants of lib/broadcast.glsl.
-struct broadcast {
-    uint32_t vectors, axes;
-    uint32_t dims[BROADCAST_AXES];
-    uint32_t strides[3][BROADCAST_AXES];
-    uint32_t rows[2];
-    float low, high;
-    uint32_t elements;
-};
-_Static_assert(sizeof(struct broadcast) == 108, "as lib/broadcast.glsl");
-
-// Returns the size of an operand along axis `axis` of the result y. The shapes are aligned at their
-// last axes; an axis that the operand lacks has size 1.
-static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y,
-                            int32_t axis)
-{
-    int32_t own = axis - (y->rank - operand->rank);
-    return own < 0 ? 1 : (uint32_t)operand->dims[own];
-}
-
-// Returns true if the next outer axis continues axis `inner` in all operands, so that the two can
-// be merged into one axis.
-static bool continues_axis(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
-                           uint32_t operands)
-{
-    for (uint32_t i = 0; i < operands; i++)
-        if (strides[i] != shape->strides[i][inner] * shape->dims[inner])
-            return false;
-    return true;
-}
-
-// Lists the axes of y, the innermost first. Neighbouring axes are merged if each operand either
-// advances along both or is repeated along both.
-static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_t *inputs,
-                               uint32_t operands, struct broadcast *shape, struct inf_error *err)
-{
-    const struct inf_shape *y = vk_output_shape(lowering, 0);
-    uint32_t steps[3] = {1, 1, 1};
-    shape->vectors = vectors_of(y);
-    shape->elements = (uint32_t)inf_shape_elements(y);
-    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
-        uint32_t strides[3] = {0}, dim = (uint32_t)y->dims[axis];
-        for (uint32_t i = 0; i < operands; i++) {
-            uint32_t own = operand_dim(vk_input_shape(lowering, inputs[i]), y, axis);
-            strides[i] = own == 1 ? 0 : steps[i];
-            steps[i] *= own;
-        }
-        if (dim == 1)
-            continue;
-        if (shape->axes > 0 && continues_axis(shape, shape->axes - 1, strides, operands)) {
-            shape->dims[shape->axes - 1] *= dim;
-            continue;
-        }
-        if (shape->axes == BROADCAST_AXES)
-            return vk_decline(lowering, err, "stretched along too many axes");
-        shape->dims[shape->axes] = dim;
-        for (uint32_t i = 0; i < operands; i++)
-            shape->strides[i][shape->axes] = strides[i];
-        shape->axes++;
-    }
-    return INF_OK;
-}
-
-static uint32_t broadcast_mode(struct broadcast *shape, uint32_t operand)
-{
-    const uint32_t *strides = shape->strides[operand];
-    if (shape->axes == 0 || (shape->axes == 1 && strides[0] == 1))
-        return MODE_FLAT;
-    bool scalar = true, row = strides[0] == 1 && shape->dims[0] % 4 == 0, aligned = true;
-    for (uint32_t i = 0; i < shape->axes; i++) {
-        scalar &= strides[i] == 0;
-        row &= i == 0 || strides[i] == 0;
-        aligned &= i == 0 || strides[i] % 4 == 0;
-    }
-    shape->rows[operand] = shape->dims[0] / 4;
-    if (scalar)
-        return MODE_SCALAR;
-    if (row)
-        return MODE_ROW;
-    if (shape->dims[0] % 4 != 0)
-        return MODE_GENERAL;
-    if (strides[0] == 0)
-        return MODE_INNER_SCALAR;
-    return strides[0] == 1 && aligned ? MODE_INNER_VECTOR : MODE_GENERAL;
-}
-
-uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t input,
-                                   uint32_t *row)
-{
-    struct broadcast shape = {0};
-    *row = 0;
-    if (fill_axes(lowering, &input, 1, &shape, NULL) != INF_OK)
-        return MODE_GENERAL;
-    uint32_t mode = broadcast_mode(&shape, 0);
-    *row = shape.rows[0];
-    return mode;
-}
-
 // Returns true if this kind divides integers. A division by 0 fails the run.
 static bool is_division(enum inf_binary_kind kind)
 {
@@ -281,17 +179,18 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
     struct vk_activation activation = vk_node_activation(lowering->node);
     if (activation.function == UINT32_MAX || activation.prelu)
         return vk_decline(lowering, err, "its activation is not built");
-    struct broadcast shape = {.low = activation.low, .high = activation.high};
-    INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
-    struct vk_dispatch dispatch = {
-        .variant = {INF_SHADER_BINARY,
-                    {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, broadcast_mode(&shape, 0),
-                     broadcast_mode(&shape, 1), activation.function}},
-        .invocations = shape.vectors,
-        .checks = dtype == INF_DTYPE_I32 && is_division(lowering->node->attrs.binary.kind)};
+    struct vk_broadcast shape = {.low = activation.low, .high = activation.high};
+    INF_TRY(vk_broadcast_fill(&shape, lowering, (const uint32_t[]){0, 1}, 2, err));
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_BINARY,
+                                               {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32,
+                                                vk_broadcast_mode(&shape, 0),
+                                                vk_broadcast_mode(&shape, 1), activation.function}},
+                                   .invocations = shape.vectors,
+                                   .checks = dtype == INF_DTYPE_I32 &&
+                                             is_division(lowering->node->attrs.binary.kind)};
     vk_set_push_constants(&dispatch, &shape, sizeof(shape));
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t mode = broadcast_mode(&shape, i);
+        uint32_t mode = vk_broadcast_mode(&shape, i);
         INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[i], err));
         vk_read_through_view(lowering, &dispatch, i,
                              mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
@@ -334,8 +233,8 @@ enum inf_code vk_lower_compare(struct vk_lowering *lowering, struct inf_error *e
     enum inf_dtype dtype = vk_input_dtype(lowering, 0);
     if (compare_kinds[kind] == 0 || (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_I32))
         return vk_decline(lowering, err, "this kind of %s is not built", inf_dtype_name(dtype));
-    struct broadcast shape = {0};
-    INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
+    struct vk_broadcast shape = {0};
+    INF_TRY(vk_broadcast_fill(&shape, lowering, (const uint32_t[]){0, 1}, 2, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_COMPARE,
                     {compare_kinds[kind] - 1u, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32}},
@@ -352,8 +251,8 @@ enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *er
     if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
         return vk_decline(lowering, err, "%s is not built",
                           inf_dtype_name(vk_output_dtype(lowering, 0)));
-    struct broadcast shape = {0};
-    INF_TRY(fill_axes(lowering, (const uint32_t[]){1, 2, 0}, 3, &shape, err));
+    struct vk_broadcast shape = {0};
+    INF_TRY(vk_broadcast_fill(&shape, lowering, (const uint32_t[]){1, 2, 0}, 3, err));
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_SELECT, {0}},
                                    .invocations = shape.vectors};
     vk_set_push_constants(&dispatch, &shape, sizeof(shape));
@@ -390,7 +289,7 @@ enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
     if (cast_type(from) == UINT32_MAX || cast_type(to) == UINT32_MAX)
         return vk_decline(lowering, err, "%s to %s is not built", inf_dtype_name(from),
                           inf_dtype_name(to));
-    uint32_t count = vectors_of(vk_output_shape(lowering, 0));
+    uint32_t count = vk_vector_count(vk_output_shape(lowering, 0));
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
                                    .invocations = count};
     vk_set_push_constants(&dispatch, &count, sizeof(count));

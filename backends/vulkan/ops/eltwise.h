@@ -18,9 +18,4 @@ struct vk_element_call {
 bool vk_element_call_of(const struct vk_lowering *lowering,
                         struct vk_element_call *call) INF_NODISCARD;
 
-// Returns how operand `input` of an element-wise node is broadcast (MODE_*). For MODE_ROW, *row is
-// the number of vectors in a row.
-uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t input,
-                                   uint32_t *row);
-
 #endif

@@ -20,28 +20,9 @@ _Static_assert(sizeof(struct product) == 92, "as matmul.comp");
 static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows, uint32_t k,
                                     uint32_t n, struct inf_error *err)
 {
-    bool transposed = lowering->node->attrs.matmul.transpose_b;
-    struct vk_conv conv = {
-        .activation = vk_node_activation(lowering->node), .bias_index = 2, .images = 1};
-    conv.window = (struct vk_window){.in_h = 1,
-                                     .in_w = rows,
-                                     .in_c = k,
-                                     .out_h = 1,
-                                     .out_w = rows,
-                                     .out_c = n,
-                                     .kernel_h = 1,
-                                     .kernel_w = 1,
-                                     .stride_h = 1,
-                                     .stride_w = 1,
-                                     .dilation_h = 1,
-                                     .dilation_w = 1};
-    conv.weights = (struct vk_conv_weights){.from = vk_const_f32(lowering, 1),
-                                            .taps = 1,
-                                            .group_in = k,
-                                            .group_out = n,
-                                            .groups = 1,
-                                            .in_stride = transposed ? 1 : n,
-                                            .out_stride = transposed ? k : 1};
+    struct vk_conv conv = {.activation = vk_node_activation(lowering->node), .bias_index = 2};
+    vk_conv_init_rows(&conv, rows, k, n, lowering->node->attrs.matmul.transpose_b);
+    conv.weights.from = vk_const_f32(lowering, 1);
     return vk_emit_conv(lowering, &conv, err);
 }
 

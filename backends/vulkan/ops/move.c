@@ -10,6 +10,7 @@
 #define AXES_MAX (2 * INF_LIMIT_RANK)
 
 struct move {
+    bool bytes; // true: elements are bytes; false: they are words
     uint32_t axes;
     int64_t dims[AXES_MAX], from[AXES_MAX], to[AXES_MAX];
     int64_t from_base, to_base;
@@ -43,8 +44,8 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
     move->to[move->axes++] = to;
 }
 
-// Returns true if the copy can be made in vectors of four words. Sizes and strides are then
-// converted to numbers of vectors.
+// Returns true if the copy can be made in vectors of four words or bytes. Sizes and strides are
+// then converted to numbers of vectors.
 static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||
@@ -64,16 +65,18 @@ static bool vectorise_move(struct move *move)
 }
 
 // Starts a move of elements of the node's type. An element of eight bytes is treated as a row of
-// two words.
+// two words; elements of one byte are counted like words.
 static enum inf_code move_init(const struct vk_lowering *lowering, struct move *move,
                                int64_t *words, struct inf_error *err)
 {
     enum inf_dtype dtype = vk_output_dtype(lowering, 0);
     size_t size = inf_dtype_size(dtype);
-    if (size != 4 && size != 8)
+    if (size != 1 && size != 4 && size != 8)
         return vk_decline(lowering, err, "%s is not built", inf_dtype_name(dtype));
-    *words = (int64_t)size / 4;
-    *move = (struct move){0};
+    if (size == 1)
+        INF_TRY(vk_need_byte_storage(lowering, err));
+    *words = size == 8 ? 2 : 1;
+    *move = (struct move){.bytes = size == 1};
     add_axis(move, *words, 1, 1);
     return INF_OK;
 }
@@ -95,8 +98,9 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
         push.from_strides[i] = (int32_t)move->from[i];
         push.to_strides[i] = (int32_t)move->to[i];
     }
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_MOVE, {vector}},
-                                   .invocations = push.count};
+    struct vk_dispatch dispatch = {
+        .variant = {move->bytes ? INF_SHADER_MOVE_BYTES : INF_SHADER_MOVE, {vector}},
+        .invocations = push.count};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
     INF_TRY(vk_bind_value(lowering, &dispatch, from, err));
     vk_read_through_view(lowering, &dispatch, 0, vector);
@@ -161,11 +165,11 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
 
 // Describes a copy between a part and a whole along one axis, as in concat and split. The part has
 // size `part`, the whole has size `whole`, and the part begins at index `at` of the whole. `inner`
-// is the number of words for one index of the axis.
+// is the number of words (or bytes) for one index of the axis. Keeps `bytes`.
 static void fill_part(struct move *move, int64_t outer, int64_t part, int64_t whole, int64_t at,
                       int64_t inner, bool joining)
 {
-    *move = (struct move){0};
+    *move = (struct move){.bytes = move->bytes};
     int64_t near = part * inner, far = whole * inner;
     add_axis(move, near, 1, 1);
     add_axis(move, outer, joining ? near : far, joining ? far : near);

@@ -14,6 +14,8 @@ vk_lower_fn vk_lower_unary, vk_lower_clip, vk_lower_binary, vk_lower_prelu, vk_l
     vk_lower_select, vk_lower_cast;
 vk_lower_fn vk_lower_conv2d, vk_lower_depthwise, vk_lower_conv2d_transpose, vk_lower_matmul;
 vk_lower_fn vk_lower_pool, vk_lower_resize;
+vk_lower_fn vk_lower_qconv2d, vk_lower_qmatmul, vk_lower_quantize, vk_lower_dequantize,
+    vk_lower_lookup, vk_lower_qbinary;
 vk_lower_fn vk_lower_reduce, vk_lower_arg, vk_lower_softmax, vk_lower_batch_norm,
     vk_lower_normalize;
 vk_lower_fn vk_lower_copy, vk_lower_transpose, vk_lower_slice, vk_lower_concat, vk_lower_split,

@@ -59,7 +59,8 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     uint32_t index = lowering->node->inputs[2];
     if (!inf_graph_is_const(lowering->graph, index))
         return vk_decline(lowering, err, "its value is not constant");
-    memcpy(value, lowering->graph->values[index].data->data, sizeof(*value));
+    memcpy(value, lowering->graph->values[index].data->data,
+           inf_dtype_size(vk_output_dtype(lowering, 0)));
     return INF_OK;
 }
 
@@ -84,16 +85,19 @@ static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 {
     struct padding padding = {0};
-    if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
+    size_t size = inf_dtype_size(vk_output_dtype(lowering, 0));
+    if (size == 1)
+        INF_TRY(vk_need_byte_storage(lowering, err));
+    else if (size != 4)
         return vk_decline(lowering, err, "%s is not built",
                           inf_dtype_name(vk_output_dtype(lowering, 0)));
     INF_TRY(fill_padding(lowering, &padding, err));
     INF_TRY(pad_value(lowering, &padding.value, err));
     padding.count = (uint32_t)inf_shape_elements(vk_output_shape(lowering, 0));
     bool vector = vectorise_padding(&padding, lowering->node->attrs.pad.mode);
-    struct vk_dispatch dispatch = {
-        .variant = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
-        .invocations = padding.count};
+    struct vk_dispatch dispatch = {.variant = {size == 1 ? INF_SHADER_PAD_BYTES : INF_SHADER_PAD,
+                                               {pad_modes[lowering->node->attrs.pad.mode], vector}},
+                                   .invocations = padding.count};
     vk_set_push_constants(&dispatch, &padding, sizeof(padding));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, vector);

@@ -42,19 +42,22 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_shape *y = vk_output_shape(lowering, 0);
-    INF_TRY(vk_need_f32(lowering, 0, err));
+    enum inf_dtype dtype = vk_input_dtype(lowering, 0);
+    bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
+    bool bytes = largest && (dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8);
+    INF_TRY(bytes ? vk_need_byte_storage(lowering, err) : vk_need_f32(lowering, 0, err));
     struct vk_window window;
     vk_window_init(&window, lowering, vk_input_shape(lowering, 0), y);
     bool vector = finish_window(&window, y);
-    bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
     if (!largest && lowering->node->attrs.pool2d.kind != INF_POOL_AVERAGE)
         return vk_decline(lowering, err, "this kind is not built");
     uint32_t pixels = strip_pixels(lowering, window.out_w);
     window.strips = window.out_w / pixels;
     window.count /= pixels;
-    struct vk_dispatch dispatch = {
-        .variant = {INF_SHADER_POOL, {largest, vector, square_inside(&window), pixels}},
-        .invocations = window.count};
+    struct vk_dispatch dispatch = {.variant = {bytes ? INF_SHADER_POOL_BYTES : INF_SHADER_POOL,
+                                               {largest, vector, square_inside(&window), pixels,
+                                                dtype == INF_DTYPE_I8 ? 0x80 : 0}},
+                                   .invocations = window.count};
     vk_set_push_constants(&dispatch, &window, sizeof(window));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, vector);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/jit/glsl.h"
+#include "backends/vulkan/ops/broadcast.h"
 #include "backends/vulkan/ops/eltwise.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/residual.h"

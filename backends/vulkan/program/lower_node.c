@@ -40,6 +40,12 @@ static vk_lower_fn *const lower_functions[INF_OP_COUNT] = {
     [INF_OP_SPACE_TO_DEPTH] = vk_lower_space_to_depth,
     [INF_OP_DEPTH_TO_SPACE] = vk_lower_depth_to_space,
     [INF_OP_FILL] = vk_lower_fill,
+    [INF_OP_QCONV2D] = vk_lower_qconv2d,
+    [INF_OP_QMATMUL] = vk_lower_qmatmul,
+    [INF_OP_QUANTIZE] = vk_lower_quantize,
+    [INF_OP_DEQUANTIZE] = vk_lower_dequantize,
+    [INF_OP_LOOKUP] = vk_lower_lookup,
+    [INF_OP_QBINARY] = vk_lower_qbinary,
 };
 
 static enum inf_code check_value(const struct vk_lowering *lowering, uint32_t index,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which nodes one step computes: a residual convolution, an element-wise tree, or a single
-// node.
+// Decides which nodes one step computes: an attention, a residual convolution, an element-wise
+// tree, or a single node.
 #include "backends/vulkan/program/lower_step.h"
 
+#include "backends/vulkan/program/attention.h"
 #include "backends/vulkan/program/element_tree.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/residual.h"
@@ -11,6 +12,9 @@ uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segm
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
     struct vk_residual residual;
+    uint32_t attention = vk_attention_end(gpu, segment, node);
+    if (attention != INF_NODE_NONE)
+        return attention;
     if (vk_residual_find(&residual, gpu, segment, node))
         return node == residual.end ? INF_NODE_NONE : residual.end;
     return vk_element_tree_step(gpu, segment, node);
@@ -21,10 +25,13 @@ enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segme
 {
     struct vk_gpu *gpu = lowering->gpu;
     struct vk_element_tree tree;
+    struct inf_attention attention;
     struct vk_residual residual;
     uint32_t node = lowering->node_index;
     if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
         return INF_OK;
+    if (vk_attention_find(&attention, gpu, segment, node))
+        return vk_lower_attention(lowering, &attention, err);
     if (vk_residual_find(&residual, gpu, segment, node))
         return vk_lower_residual(lowering, &residual, segment, err);
     if (vk_element_tree_find(&tree, gpu, segment, node))

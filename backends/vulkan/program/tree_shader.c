@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/vulkan/ops/broadcast.h"
 #include "backends/vulkan/ops/eltwise.h"
 
 static void write_loads(FILE *text, const struct vk_element_tree *tree)

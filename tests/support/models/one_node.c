@@ -286,7 +286,7 @@ static enum inf_code run_graph(struct one_node *one, const struct inf_graph *gra
     move_all(one, graph, device, bindings, true);
     struct inf_run run = {.bindings = bindings,
                           .cancelled = one->cancelled,
-                          .profile = inf_device_info(device)->host_memory};
+                          .profile = one->profiled || inf_device_info(device)->host_memory};
     struct inf_ticket ticket;
     enum inf_code code = inf_program_run(program, &run, &ticket, err);
     if (code == INF_OK)

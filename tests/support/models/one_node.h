@@ -31,7 +31,8 @@ struct one_node {
     uint32_t output_count;
     // True: the device has its own memory, in which it stores f32 operands as 16-bit floats.
     bool lowered;
-    bool fenced; // operands end at an unreadable page, so that a read beyond them crashes
+    bool profiled; // set `kernel` on devices with their own memory too
+    bool fenced;   // operands end at an unreadable page, so that a read beyond them crashes
     const atomic_bool *cancelled; // passed to the run; NULL: the run cannot be cancelled
     const char *kernel;           // name of the kernel of the last run; static
 };

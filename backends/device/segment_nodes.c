@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries about the nodes of a segment: membership, and the only reader of a value.
-#include "backends/cpu/core/segment_nodes.h"
+#include "backends/device/segment_nodes.h"
 
 #include "backends/base/sorted.h"
 
 #define INPUTS_MAX 4u // a node with more inputs is never part of a group of nodes
 
-bool inf_cpu_segment_has(const struct inf_segment *segment, uint32_t node)
+bool inf_segment_has(const struct inf_segment *segment, uint32_t node)
 {
     return segment == NULL || inf_sorted_has(segment->nodes, segment->node_count, node);
 }
@@ -21,8 +21,8 @@ static bool reads_once(const struct inf_node *node, uint32_t value)
     return count == 1;
 }
 
-uint32_t inf_cpu_sole_reader(const struct inf_graph *graph, uint32_t value,
-                             const struct inf_segment *segment)
+uint32_t inf_segment_sole_reader(const struct inf_graph *graph, uint32_t value,
+                                 const struct inf_segment *segment)
 {
     uint32_t reader = INF_NODE_NONE;
     uint32_t producer = graph->values[value].producer;

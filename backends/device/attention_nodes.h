@@ -5,17 +5,16 @@
 //
 // with the scale and the mask as optional parts. One step computes them together, so that the
 // matrix of scores is never stored.
-#ifndef INF_BACKENDS_CPU_CORE_ATTENTION_NODES_H
-#define INF_BACKENDS_CPU_CORE_ATTENTION_NODES_H
+#ifndef INF_BACKENDS_DEVICE_ATTENTION_NODES_H
+#define INF_BACKENDS_DEVICE_ATTENTION_NODES_H
 
 #include "backends/device/device.h"
 
-#define INF_CPU_ATTENTION_NODES 8 // most nodes of one attention, besides reshapes
+#define INF_ATTENTION_NODES 8 // most nodes of one attention, besides reshapes
 
 // The nodes of an attention, and what they compute. All tensors are f32.
-struct inf_cpu_attention {
-    uint32_t
-        nodes[INF_CPU_ATTENTION_NODES]; // from the last node, the product with the values, back
+struct inf_attention {
+    uint32_t nodes[INF_ATTENTION_NODES]; // from the last node, the product with the values, back
     uint32_t count;
     uint32_t q, keys, values; // [products][rows][depth], keys below, [products][count][width]
     bool keys_by_row;         // true: keys are [products][count][depth], else [.][depth][count]
@@ -27,13 +26,13 @@ struct inf_cpu_attention {
 
 // Finds the attention whose last node is `node`, if all its nodes are in `segment` (NULL: any node
 // of the graph) and no other node reads its intermediate results. Returns false if there is none,
-// or if it has so few rows that separate steps are faster.
-bool inf_cpu_attention_find(struct inf_cpu_attention *attention, const struct inf_graph *graph,
-                            uint32_t node, const struct inf_segment *segment);
+// or if it has fewer than `least` rows or keys.
+bool inf_attention_find(struct inf_attention *attention, const struct inf_graph *graph,
+                        uint32_t node, const struct inf_segment *segment, size_t least);
 
 // Returns the last node of the attention that `node` is part of; INF_NODE_NONE if it is in none, or
 // is itself the last node.
-uint32_t inf_cpu_attention_end(const struct inf_graph *graph, uint32_t node,
-                               const struct inf_segment *segment);
+uint32_t inf_attention_end(const struct inf_graph *graph, uint32_t node,
+                           const struct inf_segment *segment, size_t least);
 
 #endif
