@@ -500,6 +500,7 @@ static enum inf_code init_server(struct inf_server *server,
                                  const struct inf_server_options *options, struct inf_error *err)
 {
     server->options = *options;
+    server->log = &options->logs[INF_LOG_PART_CONNECTION];
     server->pause_fd = server->drain_fd = -1;
     inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
     INF_TRY(find_admin_group(server, err));
