@@ -21,10 +21,14 @@
 #include "daemon/service/environment.h"
 #include "daemon/store/store.h"
 #include "daemon/system/notify.h"
+#include "daemon/takeover.h"
 
 // Signals that the loop handles.
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 #define SIGNALS INF_ARRAY_LENGTH(signal_numbers)
+
+// How long the connections of an earlier process wait at most until models are loaded.
+#define RESUME_MS 5000
 
 struct daemon {
     struct inf_daemon_options options;
@@ -38,6 +42,9 @@ struct daemon {
     struct inf_environment environment;
     struct event_base *base;
     struct inf_notify *notify;
+    struct inf_listen_fds fds;
+    struct inf_takeover takeover;
+    struct event *resume_event; // fires when connections of an earlier process wait no longer
     struct inf_server *server;
     struct event *signals[SIGNALS];
     struct inf_config_reread *reread;
@@ -91,6 +98,24 @@ static void on_relieved(void *context)
     unload_idle(context);
 }
 
+// Reads from the connections of the earlier process as soon as no model is being loaded, so that
+// their requests wait instead of being refused.
+static void resume_when_loaded(struct daemon *daemon) INF_ON_LOOP
+{
+    if (!daemon->draining && inf_model_store_pending(daemon->store) == 0)
+        inf_server_resume(daemon->server);
+}
+
+static void on_resume(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    struct daemon *daemon = context;
+    if (!daemon->draining)
+        inf_server_resume(daemon->server);
+}
+
 static void on_loaded(void *context, const struct inf_load_event *event)
 {
     inf_role_enter_loop();
@@ -99,6 +124,7 @@ static void on_loaded(void *context, const struct inf_load_event *event)
         unload_idle(daemon);
     if (event->final && !daemon->draining)
         notify_serving(daemon, inf_notify_status);
+    resume_when_loaded(daemon);
 }
 
 static void on_drained(void *context)
@@ -292,6 +318,9 @@ static enum inf_code open_loop(struct daemon *daemon, struct inf_error *err)
     daemon->idle_event = evtimer_new(daemon->base, on_idle, daemon);
     if (daemon->idle_event == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no event for idle models");
+    daemon->resume_event = evtimer_new(daemon->base, on_resume, daemon);
+    if (daemon->resume_event == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no event for connections");
     const struct inf_notify_options options = {
         .base = daemon->base, .healthy = is_healthy, .context = daemon};
     return inf_notify_create(&daemon->notify, &options, err);
@@ -323,10 +352,10 @@ static enum inf_code open_watch(struct daemon *daemon, struct inf_error *err) IN
     return INF_OK;
 }
 
-static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
+static enum inf_code create_server(struct daemon *daemon, struct inf_error *err) INF_ON_LOOP
 {
-    struct inf_listen_fds fds;
-    INF_TRY(inf_listen_fds_take(&fds, err));
+    INF_TRY(inf_listen_fds_take(&daemon->fds, err));
+    INF_TRY(inf_takeover_open(&daemon->takeover, daemon->base, &daemon->fds, daemon->log, err));
     const struct inf_server_options options = {
         .base = daemon->base,
         .config = daemon->options.config,
@@ -336,16 +365,28 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
         .memory_budget = &daemon->memory.budget,
         .logs = daemon->logs,
         .version = daemon->options.version,
-        .data_fds = &fds.data,
-        .data_fd_count = fds.data >= 0,
-        .admin_fds = &fds.admin,
-        .admin_fd_count = fds.admin >= 0,
+        .data_fds = &daemon->fds.data,
+        .data_fd_count = daemon->fds.data >= 0,
+        .admin_fds = &daemon->fds.admin,
+        .admin_fd_count = daemon->fds.admin >= 0,
+        .handover = daemon->takeover.handover,
+        .fd_store = daemon->takeover.fd_store,
         .drained = on_drained,
         .loaded = on_loaded,
         .log_lines_dropped = log_lines_dropped,
         .context = daemon,
     };
-    return inf_server_create(&daemon->server, &options, err);
+    INF_TRY(inf_server_create(&daemon->server, &options, err));
+    inf_takeover_restore(&daemon->takeover, &daemon->fds, daemon->server);
+    return INF_OK;
+}
+
+static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
+{
+    inf_role_enter_loop();
+    enum inf_code code = create_server(daemon, err);
+    inf_role_leave();
+    return code;
 }
 
 // Runs the event loop until the daemon ends. Does not use event_base_dispatch(), which would sleep
@@ -376,6 +417,10 @@ static enum inf_code run_server(struct daemon *daemon, struct inf_error *err)
         inf_log(daemon->log, INF_LOG_NOTICE, "serving version=%s devices=%u pid=%d",
                 daemon->options.version, daemon->devices.count, (int)getpid());
         notify_serving(daemon, inf_notify_ready);
+        const struct timeval wait = {.tv_sec = RESUME_MS / 1000};
+        // Without memory for the timer, the connections wait for the models.
+        (void)event_add(daemon->resume_event, &wait);
+        resume_when_loaded(daemon);
         run_loop(daemon);
         inf_log(daemon->log, INF_LOG_NOTICE, "stopping");
     }
@@ -433,6 +478,10 @@ static void close_all(struct daemon *daemon)
     block_signals();
     inf_memory_watch_fini(&daemon->memory);
     inf_server_destroy(&daemon->server);
+    inf_takeover_fini(&daemon->takeover);
+    inf_listen_fds_fini(&daemon->fds);
+    if (daemon->resume_event != NULL)
+        event_free(daemon->resume_event);
     inf_notify_destroy(&daemon->notify);
     for (size_t i = 0; i < SIGNALS; i++) {
         if (daemon->signals[i] != NULL)

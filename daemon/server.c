@@ -15,16 +15,19 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <grp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
 #include "backends/base/cores.h"
 #include "backends/base/spin_wait.h"
 #include "daemon/connection/connection.h"
+#include "daemon/connection/restore.h"
 #include "daemon/output/reply_writer.h"
 #include "daemon/resource/quota.h"
 #include "daemon/service/events.h"
@@ -231,6 +234,12 @@ static void pause_accepting(struct inf_server *server, int error)
     set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
 }
 
+// Returns true if a client of the admin socket gets the role of an admin.
+static bool is_trusted(const struct inf_credentials *who)
+{
+    return who->uid == 0 || who->uid == geteuid() || who->in_group;
+}
+
 static void accept_client(struct inf_server *server, const struct server_listener *listener,
                           int fd) INF_ON_LOOP
 {
@@ -241,9 +250,8 @@ static void accept_client(struct inf_server *server, const struct server_listene
         inf_connections_close_socket(server->connections, fd);
         return;
     }
-    bool trusted = who.uid == 0 || who.uid == geteuid() || who.in_group;
     const struct inf_peer peer = {
-        .fd = fd, .uid = who.uid, .pid = who.pid, .admin = listener->admin && trusted};
+        .fd = fd, .uid = who.uid, .pid = who.pid, .admin = listener->admin && is_trusted(&who)};
     if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
         inf_log(server->log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"", (unsigned)who.uid,
                 err.text);
@@ -270,6 +278,52 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
         break;
     }
     inf_connections_flush(server->connections);
+}
+
+// --- connections of an earlier process ---
+
+// Returns true if both sockets have the same local address. An accepted socket has that of the
+// socket that accepted it.
+static bool has_same_address(int a, int b)
+{
+    struct sockaddr_un first = {0}, second = {0};
+    socklen_t first_size = sizeof first, second_size = sizeof second;
+    return getsockname(a, (struct sockaddr *)(void *)&first, &first_size) == 0 &&
+           getsockname(b, (struct sockaddr *)(void *)&second, &second_size) == 0 &&
+           first.sun_family == AF_UNIX && first_size == second_size &&
+           first_size > offsetof(struct sockaddr_un, sun_path) &&
+           memcmp(&first, &second, first_size) == 0;
+}
+
+static const struct server_listener *find_listener(const struct inf_server *server, int fd)
+{
+    for (uint32_t i = 0; i < server->listener_count; i++)
+        if (has_same_address(fd, server->listeners[i].listener.fd))
+            return &server->listeners[i];
+    return NULL;
+}
+
+enum inf_code inf_server_restore(struct inf_server *server, struct inf_left_connection *left,
+                                 uint32_t *answered, struct inf_error *err)
+{
+    const int fd = left->peer.fd;
+    const struct server_listener *listener = find_listener(server, fd);
+    struct inf_credentials who;
+    // The flags of the file are those that accept4() set.
+    if (listener == NULL || inf_peer_credentials(fd, server->admin_group, &who, err) != INF_OK) {
+        inf_connections_drop_left(server->connections, left);
+        return inf_fail(err, INF_INVALID, "the socket is not one that this daemon accepted");
+    }
+    left->peer.uid = who.uid;
+    left->peer.pid = who.pid;
+    left->peer.admin = listener->admin && is_trusted(&who);
+    return inf_connections_restore(server->connections, left, answered, err);
+}
+
+void inf_server_resume(struct inf_server *server)
+{
+    inf_service_begin_turn(server->service);
+    inf_connections_resume(server->connections);
 }
 
 // --- events from workers and loaders ---
@@ -445,6 +499,8 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
                                                         .log = server->log,
                                                         .version = options->version,
                                                         .quota = server->quota,
+                                                        .handover = options->handover,
+                                                        .fd_store = options->fd_store,
                                                         .config = config};
     return inf_connections_create(&server->connections, &connections, err);
 }
@@ -500,6 +556,7 @@ static enum inf_code init_server(struct inf_server *server,
                                  const struct inf_server_options *options, struct inf_error *err)
 {
     server->options = *options;
+    server->log = &options->logs[INF_LOG_PART_CONNECTION];
     server->pause_fd = server->drain_fd = -1;
     inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
     INF_TRY(find_admin_group(server, err));

@@ -11,6 +11,9 @@
 
 struct event_base;
 struct inf_environment;
+struct inf_fd_store;
+struct inf_handover;
+struct inf_left_connection;
 struct inf_server;
 
 // What the server needs from the daemon. All objects that the pointers refer to outlive the server.
@@ -31,6 +34,10 @@ struct inf_server_options {
     uint32_t data_fd_count;
     const int *admin_fds;
     uint32_t admin_fd_count;
+
+    // Where connections are kept for the next process; NULL: they end with this one.
+    struct inf_handover *handover;
+    struct inf_fd_store *fd_store;
 
     // Called on the loop when a drain or stop is complete. The callee should then end the loop.
     void (*drained)(void *context);
@@ -54,6 +61,18 @@ enum inf_code inf_server_create(struct inf_server **out_server,
 // Starts serving: adds the events to the loop.
 enum inf_code inf_server_start(struct inf_server *server,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Takes over a connection of an earlier process, see inf_connections_restore(). Fills left->peer
+// except for the descriptor. The address of the socket tells whether the client came by the admin
+// socket.
+//
+// INF_INVALID  the client came by a socket that this server does not serve; or see there.
+enum inf_code inf_server_restore(struct inf_server *server, struct inf_left_connection *left,
+                                 uint32_t *answered,
+                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Begins to read from the connections that were taken over. Further calls do nothing.
+void inf_server_resume(struct inf_server *server) INF_ON_LOOP;
 
 // Starts draining: refuses new connections and requests, and sends GOAWAY to every client. Requests
 // in flight may finish within config->drain_timeout_ms; after that, unfinished requests are

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "daemon/connection/call.h"
+#include "daemon/connection/kept.h"
 #include "daemon/connection/order.h"
 #include "daemon/connection/upload.h"
 
@@ -49,7 +50,10 @@ void inf_connection_close(struct inf_connection *connection)
     event_del(connection->read_event);
     event_del(connection->write_event);
     event_del(connection->timer_event);
+    if (set->ending && inf_connection_is_kept(connection))
+        inf_reply_writer_keep_open(connection->writer);
     inf_reply_writer_close(connection->writer);
+    inf_connection_end_keeping(connection);
 
     if (connection->previous != NULL)
         connection->previous->next = connection->next;

@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "daemon/connection/accept.h"
 #include "daemon/connection/activity.h"
 #include "daemon/connection/close.h"
 #include "daemon/connection/end_call.h"
 #include "daemon/connection/io.h"
+#include "daemon/connection/kept.h"
 #include "daemon/connection/order.h"
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
@@ -37,6 +39,12 @@ static enum inf_code init_set(struct inf_connections *set,
 
 static void free_set(struct inf_connections *set)
 {
+    while (set->leaving != NULL) {
+        struct inf_kept *kept = set->leaving;
+        set->leaving = kept->next;
+        inf_reply_writer_unref(&kept->writer);
+        free(kept);
+    }
     inf_output_store_fini(&set->output_store);
     inf_connections_order_fini(set);
     inf_scratch_destroy(&set->scratch);
@@ -64,6 +72,11 @@ void inf_connections_destroy(struct inf_connections **connections)
 {
     if (*connections == NULL)
         return;
+    (*connections)->ending = true;
+    for (struct inf_connection *connection = (*connections)->all; connection != NULL;
+         connection = connection->next)
+        if (connection->call_count == 0)
+            inf_connection_keep_sessions(connection);
     while ((*connections)->all != NULL)
         inf_connection_close((*connections)->all);
     inf_connections_flush(*connections);
@@ -74,12 +87,18 @@ void inf_connections_destroy(struct inf_connections **connections)
 void inf_connections_drain(struct inf_connections *connections, uint64_t drain_ns)
 {
     connections->draining = true;
+    connections->drain_since_ns = inf_clock_ns();
     struct inf_connection *next;
     for (struct inf_connection *connection = connections->all; connection != NULL;
          connection = next) {
         next = connection->next;
         if (connection->state != INF_CONNECTION_OPEN)
             continue;
+        // The client of a kept connection need not know of the restart.
+        if (inf_connection_is_kept(connection)) {
+            inf_connection_pause(connection);
+            continue;
+        }
         const struct inf_reply reply = {.type = INF_FRAME_GOAWAY};
         connections->message.goaway = (struct inf_goaway){
             .last_stream = connection->last_stream, .reason = "shutdown", .drain_ns = drain_ns};
@@ -104,12 +123,25 @@ void inf_connections_shut_down(struct inf_connections *connections)
     }
 }
 
+// Returns true if a kept connection is between two frames in both directions.
+static bool is_settled(const struct inf_connection *connection) INF_ON_LOOP
+{
+    return (connection->paused || connection->state != INF_CONNECTION_OPEN) &&
+           connection->output.first == NULL && !inf_reply_writer_busy(connection->writer);
+}
+
 bool inf_connections_idle(const struct inf_connections *connections)
 {
+    // A kept client that sends half a frame, or does not read, delays the restart for a while only:
+    // the next process can end what it left.
+    bool patient =
+        inf_clock_ns() - connections->drain_since_ns < INF_CONNECTION_PARTIAL_MS * INF_NS_PER_MS;
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
-        if (connection->in_flight > 0 || connection->upload_count > 0 ||
-            connection->output.first != NULL || inf_reply_writer_busy(connection->writer))
+        if (inf_connection_is_kept(connection)
+                ? connection->in_flight > 0 || (patient && !is_settled(connection))
+                : connection->in_flight > 0 || connection->upload_count > 0 ||
+                      connection->output.first != NULL || inf_reply_writer_busy(connection->writer))
             return false;
     return true;
 }

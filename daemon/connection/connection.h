@@ -17,6 +17,8 @@
 #include "daemon/system/counters.h"
 
 struct event_base;
+struct inf_fd_store;
+struct inf_handover;
 struct inf_connection;
 struct inf_connections;
 
@@ -32,6 +34,10 @@ struct inf_connections_options {
     const struct inf_log *log;
     const char *version; // version of the daemon
     struct inf_quota *quota;
+    // Where connections are kept for the next process, with the store of their descriptors; NULL:
+    // they end with this process.
+    struct inf_handover *handover;
+    struct inf_fd_store *fd_store;
     // The flags of the daemon. The connections read live flags from here on every use, because an
     // admin can change these flags.
     const struct inf_config *config;

@@ -32,8 +32,10 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
                              enum inf_call_end end)
 {
     struct inf_connections *set = connection->set;
-    const struct inf_reply reply = {
-        .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
+    const struct inf_reply reply = {.stream_id = call->stream_id,
+                                    .method = call->method,
+                                    .order_key = call->order_key,
+                                    .pending_plus_1 = call->pending_plus_1};
     bool answer = !call->answered;
     if (answer && !inf_service_claim(call)) {
         inf_connection_leave_call(connection, call, false);

@@ -19,8 +19,10 @@ static void answer_done(struct inf_connection *connection, struct inf_call *call
                         uint64_t now_ns) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
-    const struct inf_reply reply = {
-        .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
+    const struct inf_reply reply = {.stream_id = call->stream_id,
+                                    .method = call->method,
+                                    .order_key = call->order_key,
+                                    .pending_plus_1 = call->pending_plus_1};
     struct inf_answer answer;
     inf_fault_init(&set->fault);
     enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
@@ -68,8 +70,11 @@ static void resume_writing(struct inf_connections *connections,
     struct inf_connection *connection = rest->owner;
     inf_connection_mark_dirty(connection);
     if (rest->buffer != NULL &&
-        inf_output_push_rest(&connection->output, &connections->output_store, rest->buffer,
-                             rest->size_bytes, NULL) != INF_OK) {
+        inf_output_push_rest(&connection->output, &connections->output_store,
+                             &(struct inf_output_item){.buffer = rest->buffer,
+                                                       .capacity = rest->size_bytes,
+                                                       .pending_plus_1 = rest->pending_plus_1},
+                             rest->partial, NULL) != INF_OK) {
         inf_connection_close(connection);
         return;
     }
@@ -100,7 +105,9 @@ void inf_connections_answer_waits(struct inf_connections *connections)
     struct inf_call *call;
     while ((call = inf_service_next_wait(connections->options.service)) != NULL) {
         struct inf_connection *connection = call->connection;
-        const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+        const struct inf_reply reply = {.stream_id = call->stream_id,
+                                        .method = call->method,
+                                        .pending_plus_1 = call->pending_plus_1};
         struct inf_answer answer;
         inf_fault_init(&connections->fault);
         enum inf_code code = inf_service_wait_result(connections->options.service, call, &answer,
@@ -138,6 +145,8 @@ void inf_connections_report(struct inf_connections *connections, struct inf_call
     }
     inf_connection_unlink_call(connection, call);
     inf_connection_mark_answered(connection, call);
-    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &connections->fault);
+    struct inf_reply final = reply;
+    final.pending_plus_1 = call->pending_plus_1;
+    inf_connection_answer(connection, &final, &answer, code == INF_OK ? NULL : &connections->fault);
     inf_connection_release_call(connections, call);
 }

@@ -9,6 +9,7 @@
 #include "backends/base/clock.h"
 #include "daemon/connection/close.h"
 #include "daemon/connection/fail.h"
+#include "daemon/connection/kept.h"
 #include "daemon/connection/reply.h"
 #include "daemon/connection/watch.h"
 
@@ -39,7 +40,8 @@ void inf_connection_flush(struct inf_connection *connection)
     if (output->first != NULL || connection->state == INF_CONNECTION_CLOSING) {
         if (!inf_reply_writer_enter_loop(connection->writer))
             return;
-        state = inf_output_flush(output, &connection->set->output_store, connection->fd);
+        state = inf_output_flush(output, &connection->set->output_store, connection->fd,
+                                 connection->kept != NULL ? connection->kept->log : NULL);
         if (state == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(connection->writer);
     }
@@ -64,12 +66,13 @@ void inf_connection_flush(struct inf_connection *connection)
     if (bytes > config->reply_bytes_soft_max)
         inf_connection_set_reading(connection, false);
     else if (bytes <= config->reply_bytes_soft_max / 2)
-        inf_connection_set_reading(connection, open);
+        inf_connection_set_reading(connection, open && !connection->paused);
     if (!open || bytes <= config->reply_bytes_soft_max)
         connection->soft_since_ns = 0;
     else if (connection->soft_since_ns == 0)
         connection->soft_since_ns = inf_clock_ns();
     inf_connection_watch(connection);
+    inf_connection_keep(connection);
 }
 
 void inf_connections_flush(struct inf_connections *connections)

@@ -10,6 +10,7 @@
 // answered.
 #include "daemon/connection/frame.h"
 
+#include "daemon/connection/accept.h"
 #include "daemon/connection/fail.h"
 #include "daemon/connection/hello.h"
 #include "daemon/connection/region_frame.h"
@@ -19,7 +20,9 @@
 static void answer_ping(struct inf_connection *connection,
                         const struct inf_frame *frame) INF_ON_LOOP
 {
-    const struct inf_reply reply = {.type = INF_FRAME_PONG, .stream_id = frame->header.stream_id};
+    const struct inf_reply reply = {.type = INF_FRAME_PONG,
+                                    .stream_id = frame->header.stream_id,
+                                    .pending_plus_1 = connection->frame_pending_plus_1};
     inf_connection_send(connection, &reply, INF_MESSAGE_EMPTY, NULL);
 }
 
@@ -79,7 +82,9 @@ void inf_connection_take_frame(struct inf_connection *connection, struct inf_fra
         inf_connection_take_hello(connection, frame);
         break;
     case INF_CONNECTION_OPEN:
+        inf_connection_accept_frame(connection, frame);
         take_open_frame(connection, frame);
+        connection->frame_pending_plus_1 = 0;
         break;
     case INF_CONNECTION_CLOSING:
     case INF_CONNECTION_OVER:

@@ -12,10 +12,12 @@
 #include <sys/socket.h>
 
 #include "backends/base/clock.h"
+#include "daemon/connection/accept.h"
 #include "daemon/connection/close.h"
 #include "daemon/connection/fail.h"
 #include "daemon/connection/flush.h"
 #include "daemon/connection/frame.h"
+#include "daemon/connection/kept.h"
 #include "daemon/connection/watch.h"
 
 // The most calls of recvmsg() per wake-up, so that one busy client does not starve the others.
@@ -76,9 +78,10 @@ static void take_ready_frame(struct inf_connection *connection) INF_ON_LOOP
     inf_connection_take_frame(connection, &frame);
 }
 
-static void feed_assembler(struct inf_connection *connection, struct inf_span bytes) INF_ON_LOOP
+void inf_connection_feed(struct inf_connection *connection, struct inf_span bytes)
 {
     struct inf_error err;
+    const uint8_t *begin = inf_connection_read_buffer(connection);
     do {
         size_t used = 0;
         if (inf_assembler_feed(&connection->assembler, bytes, &used, &err) != INF_OK) {
@@ -87,6 +90,7 @@ static void feed_assembler(struct inf_connection *connection, struct inf_span by
         }
         bytes.data += used;
         bytes.size -= used;
+        connection->set->frame_end = bytes.data != NULL ? (uint32_t)(bytes.data - begin) : 1;
         if (connection->assembler.state == INF_ASSEMBLER_READY)
             take_ready_frame(connection);
     } while (bytes.size > 0 && connection->state <= INF_CONNECTION_OPEN);
@@ -139,11 +143,11 @@ static void take_message(struct inf_connection *connection, struct msghdr *messa
         return;
     }
     if (!direct) {
-        feed_assembler(connection, (struct inf_span){message->msg_iov->iov_base, size});
+        inf_connection_feed(connection, (struct inf_span){message->msg_iov->iov_base, size});
         return;
     }
     inf_assembler_advance(&connection->assembler, size);
-    feed_assembler(connection, (struct inf_span){NULL, 0});
+    inf_connection_feed(connection, (struct inf_span){NULL, 0});
 }
 
 // Calls recvmsg() once. Returns true if more bytes may be waiting.
@@ -154,8 +158,9 @@ static bool read_socket(struct inf_connection *connection) INF_ON_LOOP
     size_t size = 0;
     inf_assembler_data_room(&connection->assembler, &room, &size);
     bool direct = size >= DIRECT_BYTES;
-    struct iovec part = {.iov_base = direct ? room : set->read_buffer,
-                         .iov_len = direct ? size : sizeof set->read_buffer};
+    struct iovec part = {
+        .iov_base = direct ? room : inf_connection_read_buffer(connection),
+        .iov_len = inf_connection_read_limit(connection, direct ? size : sizeof set->read_buffer)};
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
@@ -169,7 +174,8 @@ static bool read_socket(struct inf_connection *connection) INF_ON_LOOP
         inf_connection_close(connection);
         return false;
     }
-    ssize_t got = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got =
+        inf_connection_receive(connection, &message, direct, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got <= 0)
         inf_deferred_close_cancel(deferred_close, FDS_PER_MESSAGE);
     if (got < 0 && errno == EINTR)
@@ -178,10 +184,14 @@ static bool read_socket(struct inf_connection *connection) INF_ON_LOOP
         return false;
     if (got <= 0) {
         inf_connection_close(connection);
+        inf_connection_end_read(connection);
         return false;
     }
     take_message(connection, &message, (size_t)got, direct);
-    return (size_t)got == part.iov_len;
+    inf_connection_end_read(connection);
+    if (set->draining)
+        inf_connection_pause(connection);
+    return (size_t)got == part.iov_len && !connection->paused;
 }
 
 void inf_connection_on_readable(int fd, short what, void *context)

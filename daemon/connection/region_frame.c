@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "daemon/connection/kept.h"
 #include "daemon/connection/reply.h"
 
 static enum inf_code try_register(struct inf_connection *connection, struct inf_frame *frame,
@@ -31,12 +32,15 @@ void inf_connection_register_region(struct inf_connection *connection, struct in
     struct inf_connections *set = connection->set;
     const struct inf_reply reply = {.type = INF_FRAME_MEM_REGISTERED,
                                     .flags = INF_FRAME_FINAL,
-                                    .stream_id = frame->header.stream_id};
+                                    .stream_id = frame->header.stream_id,
+                                    .pending_plus_1 = connection->frame_pending_plus_1};
     inf_fault_init(&set->fault);
-    if (try_register(connection, frame, &set->fault.err) == INF_OK)
+    if (try_register(connection, frame, &set->fault.err) == INF_OK) {
+        inf_connection_keep_region(connection, frame->header.stream_id);
         inf_connection_send(connection, &reply, INF_MESSAGE_REGION_REGISTERED, &set->message);
-    else
+    } else {
         inf_connection_send_fault(connection, &reply, &set->fault);
+    }
 }
 
 static enum inf_code try_allocate(struct inf_connection *connection, const struct inf_frame *frame,
@@ -57,10 +61,12 @@ void inf_connection_allocate_region(struct inf_connection *connection,
     struct inf_connections *set = connection->set;
     struct inf_reply reply = {.type = INF_FRAME_MEM_REGISTERED,
                               .flags = INF_FRAME_FINAL,
-                              .stream_id = frame->header.stream_id};
+                              .stream_id = frame->header.stream_id,
+                              .pending_plus_1 = connection->frame_pending_plus_1};
     int fd = -1;
     inf_fault_init(&set->fault);
     if (try_allocate(connection, frame, &fd, &set->fault.err) == INF_OK) {
+        inf_connection_keep_region(connection, frame->header.stream_id);
         reply.fd_plus_1 = fd + 1;
         inf_connection_send(connection, &reply, INF_MESSAGE_REGION_REGISTERED, &set->message);
     } else {
@@ -74,7 +80,8 @@ void inf_connection_unregister_region(struct inf_connection *connection,
     struct inf_connections *set = connection->set;
     const struct inf_reply reply = {.type = INF_FRAME_MEM_RELEASED,
                                     .flags = INF_FRAME_FINAL,
-                                    .stream_id = frame->header.stream_id};
+                                    .stream_id = frame->header.stream_id,
+                                    .pending_plus_1 = connection->frame_pending_plus_1};
     inf_fault_init(&set->fault);
     struct inf_error *err = &set->fault.err;
     enum inf_code code = frame->rejected.code;
@@ -83,11 +90,18 @@ void inf_connection_unregister_region(struct inf_connection *connection,
     else
         code = inf_message_decode(&set->message, INF_MESSAGE_REGION_UNREGISTER, frame->meta,
                                   set->scratch, err);
+    const uint64_t id = code == INF_OK ? set->message.region.region_id : 0;
+    struct inf_pending *pending = inf_connection_frame_pending(connection);
+    // From here on, the next process reports the region as released.
+    if (pending != NULL)
+        pending->value = id;
     if (code == INF_OK)
-        code = inf_region_unregister(&connection->regions, set->message.region.region_id,
-                                     frame->header.stream_id, err);
-    if (code == INF_OK)
+        code = inf_region_unregister(&connection->regions, id, frame->header.stream_id,
+                                     connection->frame_pending_plus_1, err);
+    if (code == INF_OK) {
+        inf_connection_forget_region(connection, id);
         inf_connection_report_released(connection);
-    else
+    } else {
         inf_connection_send_fault(connection, &reply, &set->fault);
+    }
 }

@@ -9,6 +9,10 @@
 #include "daemon/connection/close.h"
 #include "daemon/connection/order.h"
 
+// The most data in the final RESPONSE of a kept connection, so that the frame with its metadata
+// fits INF_SEND_LOG_WHOLE_BYTES.
+#define FINAL_BYTES 8192u
+
 void inf_connection_mark_dirty(struct inf_connection *connection)
 {
     if (connection->dirty)
@@ -43,7 +47,9 @@ static void queue_frame(struct inf_connection *connection, const struct inf_repl
                                          .data = reply->data,
                                          .buffer = reply->buffer,
                                          .capacity = reply->capacity,
-                                         .fd_plus_1 = reply->fd_plus_1};
+                                         .fd_plus_1 = reply->fd_plus_1,
+                                         .pending_plus_1 = reply->pending_plus_1,
+                                         .fill = reply->type == INF_FRAME_DATA};
     struct inf_output *output = &connection->output;
     if (reply->order_key != 0)
         output = inf_connection_order_place(connection, reply->stream_id);
@@ -98,6 +104,15 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     inf_connection_send_fault(connection, reply, &fault);
 }
 
+// Returns how many bytes of data the final RESPONSE of a reply may carry. If the connection is
+// kept, the final frame must go to the socket whole or not at all: the next process can end a reply
+// of which DATA frames are sent with an error, but not one whose final frame is sent in part.
+static size_t find_final_bytes(const struct inf_connection *connection)
+{
+    bool takes_pieces = connection->reply_bytes_max > connection->limits.data_bytes;
+    return connection->kept != NULL && takes_pieces ? FINAL_BYTES : connection->limits.data_bytes;
+}
+
 // Sends as many DATA frames as needed for reply data that does not fit into the final RESPONSE
 // frame. Returns the remaining data, which the final frame carries.
 static struct inf_span send_pieces(struct inf_connection *connection, const struct inf_reply *final,
@@ -108,8 +123,10 @@ static struct inf_span send_pieces(struct inf_connection *connection, const stru
                               .method = final->method,
                               .stream_id = final->stream_id,
                               .order_key = final->order_key};
-    while (data.size > connection->limits.data_bytes) {
-        piece.data = (struct inf_span){data.data, connection->limits.data_bytes};
+    size_t final_bytes = find_final_bytes(connection);
+    while (data.size > final_bytes) {
+        piece.data = (struct inf_span){
+            data.data, INF_MIN(data.size - final_bytes / 2, connection->limits.data_bytes)};
         data.data += piece.data.size;
         data.size -= piece.data.size;
         inf_connection_send(connection, &piece, INF_MESSAGE_DATA, &message);
@@ -135,7 +152,7 @@ void inf_connection_answer(struct inf_connection *connection, const struct inf_r
     final.data = (struct inf_span){answer->data, answer->data_bytes};
     final.buffer = answer->data;
     final.capacity = answer->data_capacity;
-    if (final.data.size > connection->limits.data_bytes)
+    if (final.data.size > find_final_bytes(connection))
         final.data = send_pieces(connection, &final, final.data);
     inf_connection_send(connection, &final, answer->kind, answer->message);
 }
@@ -143,11 +160,13 @@ void inf_connection_answer(struct inf_connection *connection, const struct inf_r
 void inf_connection_report_released(struct inf_connection *connection)
 {
     union inf_message message;
-    uint64_t stream_id;
-    while (inf_region_table_next_released(&connection->regions, &message.region.region_id,
-                                          &stream_id)) {
-        const struct inf_reply reply = {
-            .type = INF_FRAME_MEM_RELEASED, .flags = INF_FRAME_FINAL, .stream_id = stream_id};
+    struct inf_released_region released;
+    while (inf_region_table_next_released(&connection->regions, &released)) {
+        const struct inf_reply reply = {.type = INF_FRAME_MEM_RELEASED,
+                                        .flags = INF_FRAME_FINAL,
+                                        .stream_id = released.stream_id,
+                                        .pending_plus_1 = released.pending_plus_1};
+        message.region.region_id = released.id;
         message.region.size = 0;
         message.region.writable = false;
         inf_connection_send(connection, &reply, INF_MESSAGE_REGION_RELEASED, &message);

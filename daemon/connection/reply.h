@@ -12,6 +12,8 @@ struct inf_reply {
     uint16_t method;
     uint64_t stream_id;
     uint64_t order_key; // if this is a final reply: order key of the request; otherwise 0
+    // Entry of the send log that this frame answers, plus 1; 0: none.
+    uint32_t pending_plus_1;
     // The data bytes of the frame: in `buffer`, or in the buffer of a later frame of the same
     // reply.
     struct inf_span data;

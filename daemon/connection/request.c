@@ -13,6 +13,7 @@
 #include "daemon/connection/end_call.h"
 #include "daemon/connection/fail.h"
 #include "daemon/connection/hello.h"
+#include "daemon/connection/kept.h"
 #include "daemon/connection/order.h"
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
@@ -56,7 +57,7 @@ static enum inf_code admit_request(struct inf_connection *connection, const stru
                                upload->got_bytes, upload->total_bytes);
     }
     INF_TRY(check_fds(frame, &fault->err));
-    if (connection->set->draining)
+    if (connection->set->draining && !inf_connection_is_kept(connection))
         return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                                "the daemon shuts down and takes no more requests");
     enum inf_code code = inf_connection_check_credit(connection, frame->header.data_bytes, fault);
@@ -137,7 +138,8 @@ static void answer_at_once(struct inf_connection *connection, const struct inf_f
 {
     const struct inf_reply reply = {.stream_id = frame->header.stream_id,
                                     .method = frame->header.method,
-                                    .order_key = answer->order_key};
+                                    .order_key = answer->order_key,
+                                    .pending_plus_1 = connection->frame_pending_plus_1};
     inf_connection_answer(connection, &reply, answer, fault);
     inf_connection_report_released(connection);
 }
@@ -146,7 +148,11 @@ static void answer_at_once(struct inf_connection *connection, const struct inf_f
 // flight, the loop writes the replies instead, because it can write several with one system call.
 static bool answers_directly(const struct inf_connection *connection)
 {
-    return connection->in_flight == 0 && connection->set->options.config->direct_reply_bytes > 0;
+    bool recorded = !inf_connection_is_kept(connection) ||
+                    (connection->frame_pending_plus_1 > 0 &&
+                     connection->frame_pending_plus_1 <= INF_SEND_LOG_DIRECT);
+    return connection->in_flight == 0 && recorded &&
+           connection->set->options.config->direct_reply_bytes > 0;
 }
 
 // Admits and handles a request. If the service takes the data, frame->data becomes NULL.
@@ -169,8 +175,13 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                       answers_directly(connection) ? connection->writer : NULL,
                                   .client_id = connection->id,
                                   .stream_id = frame->header.stream_id,
-                                  .frame_bytes_max = connection->limits.data_bytes};
+                                  .frame_bytes_max = connection->limits.data_bytes,
+                                  .pending = inf_connection_frame_pending(connection),
+                                  .pending_plus_1 = connection->frame_pending_plus_1};
     INF_TRY(admit_request(connection, frame, upload, fault));
+    // A worker notes when it begins an inference. Other requests have their effect at once.
+    if (frame->header.method != INF_METHOD_MODEL_INFER)
+        inf_pending_begin(request.pending);
     if (upload != NULL)
         return handle_uploaded(connection, &request, upload, answer, fault);
     enum inf_code code = handle_charged(connection, &request, false, answer, fault);
@@ -206,6 +217,7 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         return;
     }
     connection->last_stream = INF_MAX(connection->last_stream, frame->header.stream_id);
+    inf_connection_note_stream(connection);
     counters->requests_accepted++;
     counters->requests_in_flight++;
     connection->requests++;
@@ -225,6 +237,7 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         answer.call->order_key = answer.order_key;
         answer.call->stream_id = frame->header.stream_id;
         answer.call->method = frame->header.method;
+        answer.call->pending_plus_1 = connection->frame_pending_plus_1;
         connection->in_flight++;
         inf_connection_link_call(connection, answer.call);
     } else {
@@ -283,7 +296,8 @@ void inf_connection_take_data(struct inf_connection *connection, struct inf_fram
     if (err.code == INF_OK && inf_message_decode(&set->message, INF_MESSAGE_DATA, frame->meta,
                                                  set->scratch, &err) == INF_OK)
         total_bytes = set->message.data.total_bytes;
-    if (err.code != INF_OK && err.code != INF_EXHAUSTED) {
+    // UNAVAILABLE: an earlier process received a part of the frame.
+    if (err.code != INF_OK && err.code != INF_EXHAUSTED && err.code != INF_UNAVAILABLE) {
         inf_connection_fail(connection, &err);
         return;
     }

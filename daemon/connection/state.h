@@ -5,6 +5,7 @@
 #define INF_DAEMON_CONNECTION_STATE_H
 
 #include "daemon/connection/connection.h"
+#include "daemon/handover/handover.h"
 #include "daemon/output/output_queue.h"
 #include "daemon/output/reply_writer.h"
 #include "proto/core/utf8.h"
@@ -20,6 +21,10 @@ struct event;
 
 // The daemon closes a connection after this number of consecutive requests beyond the credit.
 #define INF_CONNECTION_VIOLATIONS 4096u
+
+// How long a restart waits for a kept client that has sent a frame in part, or that does not read
+// its answers.
+#define INF_CONNECTION_PARTIAL_MS 200u
 
 // The retry delay that the daemon suggests to a client with too many requests in flight.
 #define INF_CONNECTION_RETRY_MS 10u
@@ -54,7 +59,22 @@ struct inf_upload {
     uint8_t *data; // uploaded bytes, in a buffer of the buffer pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;
     uint64_t since_ns;                  // time of the last DATA frame
+    uint32_t pending_plus_1;            // entry of the stream in the send log, plus 1; 0: none
     struct inf_upload_refusal *refusal; // NULL: the upload is not refused
+};
+
+// What a connection that is kept for the next process has beside its slot.
+struct inf_kept {
+    struct inf_kept_slot *slot; // in the handover
+    uint32_t index;             // of the slot
+    // The connection ends with the process after all: its slot says so, and is used only because a
+    // worker may be sending through the log.
+    bool given_up;
+    struct inf_send_log *log; // belongs to `writer`
+    // A reference. The slot may be used again when no worker can write, which may be after the end
+    // of the connection.
+    struct inf_reply_writer *writer;
+    struct inf_kept *next; // link of the list set->leaving
 };
 
 struct inf_connection {
@@ -77,6 +97,10 @@ struct inf_connection {
     struct inf_quoted name; // name of the client, from its HELLO frame
     uint64_t requests;      // number of REQUEST frames so far
     uint64_t data_bytes;    // bytes of data in all REQUEST and DATA frames so far
+
+    struct inf_kept *kept;         // NULL: the connection ends with the process
+    uint32_t frame_pending_plus_1; // entry of the frame that is being handled, plus 1; 0: none
+    bool paused;                   // nothing more is read: the next process will
 
     struct event *read_event, *write_event, *timer_event;
     bool reading;      // whether read_event is registered with libevent
@@ -124,6 +148,11 @@ struct inf_connections {
     struct inf_ordered *unused_ordered;
     struct inf_scratch *scratch;
     uint64_t epoch[2];
+    struct inf_kept *leaving; // slots of connections that ended while a worker was writing
+    uint64_t drain_since_ns;  // when draining began
+    uint32_t frame_end;       // end of the frame that is being handled, in the bytes of its read
+    bool ending;              // the process ends: kept connections stay open
+    bool held;                // connections of another process wait until models are loaded
     bool draining;
     union inf_message message; // the message that is being decoded or encoded
     struct inf_fault fault;

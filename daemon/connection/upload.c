@@ -16,6 +16,7 @@
 
 #include "backends/base/clock.h"
 #include "daemon/connection/call.h"
+#include "daemon/connection/kept.h"
 
 // 2^64 divided by the golden ratio. Multiplying by this constant spreads consecutive stream numbers
 // over the buckets.
@@ -83,6 +84,7 @@ struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
 void inf_connection_free_upload(struct inf_connection *connection, struct inf_upload *upload)
 {
     release_data(connection, upload);
+    inf_connection_drop_pending(connection, upload->pending_plus_1);
     free(upload->refusal);
     free(upload);
 }
@@ -108,7 +110,7 @@ static enum inf_code reserve_upload(struct inf_connection *connection, uint64_t 
 {
     struct inf_connections *set = connection->set;
     struct inf_error *err = &fault->err;
-    if (set->draining)
+    if (set->draining && !inf_connection_is_kept(connection))
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                                "the daemon shuts down and takes no more requests");
     if (total_bytes == 0 || total_bytes > INF_LIMIT_STREAM_DATA_BYTES)
@@ -179,7 +181,7 @@ static enum inf_code create_upload(struct inf_connection *connection, uint64_t s
     return INF_OK;
 }
 
-static void insert_upload(struct inf_connection *connection, struct inf_upload *upload)
+static void insert_upload(struct inf_connection *connection, struct inf_upload *upload) INF_ON_LOOP
 {
     struct inf_upload **bucket = &connection->upload_buckets[find_bucket(upload->stream_id)];
     upload->next = *bucket;
@@ -188,6 +190,8 @@ static void insert_upload(struct inf_connection *connection, struct inf_upload *
     append_newest(connection, upload);
     connection->upload_count++;
     connection->last_stream = upload->stream_id;
+    inf_connection_note_stream(connection);
+    upload->pending_plus_1 = connection->frame_pending_plus_1;
 }
 
 enum inf_code inf_connection_start_upload(struct inf_connection *connection,

@@ -34,7 +34,7 @@
 // The most unused frame objects that are kept for reuse; together they take 1 MiB.
 #define UNUSED_MAX 1024
 // The most frames written with one system call.
-#define GATHER 16
+#define GATHER INF_SEND_LOG_FRAMES
 
 struct inf_output_frame {
     struct inf_output_frame *next;
@@ -48,7 +48,10 @@ struct inf_output_frame {
     size_t sent_bytes; // number of bytes of head and data that are already written
     // True from the first write attempt on; the client may have received a part of the frame.
     bool begun;
-    int fd; // descriptor sent with the first byte; -1: none
+    bool partial; // a part of the frame was sent before it was queued, or `sent_bytes` is not 0
+    bool fill;
+    uint32_t pending_plus_1; // as in struct inf_output_item
+    int fd;                  // descriptor sent with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
 
@@ -98,7 +101,8 @@ static struct inf_output_frame *acquire_frame(struct inf_output_store *store, si
     frame->data = NULL;
     frame->buffer = NULL;
     frame->sent_bytes = 0;
-    frame->begun = false;
+    frame->begun = frame->partial = frame->fill = false;
+    frame->pending_plus_1 = 0;
     frame->fd = -1;
     frame->head_bytes = head_bytes;
     frame->head = frame->own;
@@ -131,6 +135,8 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
     frame->data_bytes = item->data.size;
     frame->buffer = item->buffer;
     frame->capacity = item->capacity;
+    frame->pending_plus_1 = item->pending_plus_1;
+    frame->fill = item->fill;
     if (output->last != NULL)
         output->last->next = frame;
     else
@@ -141,8 +147,11 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
 }
 
 enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
-                                   uint8_t *buffer, size_t size_bytes, struct inf_error *err)
+                                   const struct inf_output_item *rest, bool partial,
+                                   struct inf_error *err)
 {
+    uint8_t *buffer = rest->buffer;
+    size_t size_bytes = rest->capacity;
     assert(output->first == NULL || !output->first->begun);
     struct inf_output_frame *frame = acquire_frame(store, 0);
     if (frame == NULL) {
@@ -153,6 +162,9 @@ enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_
     frame->data = frame->buffer = buffer;
     frame->data_bytes = frame->capacity = size_bytes;
     frame->begun = true;
+    frame->partial = partial;
+    frame->fill = rest->fill;
+    frame->pending_plus_1 = rest->pending_plus_1;
     frame->next = output->first;
     output->first = frame;
     if (output->last == NULL)
@@ -185,22 +197,43 @@ static size_t append_rest(struct iovec *parts, size_t count, const uint8_t *byte
     return count;
 }
 
+// The frames that one system call sends.
+struct gathering {
+    size_t part_count;
+    struct iovec parts[2 * GATHER];
+    uint32_t frame_count;
+    struct inf_sent_frame frames[GATHER];
+};
+
 // Collects the bytes for one system call. A frame with a descriptor is sent alone, so that the
-// receiver knows which frame the descriptor belongs to.
-static size_t gather_frames(const struct inf_output *output, struct iovec parts[2 * GATHER])
+// receiver knows which frame the descriptor belongs to. `bytes_max` is the most bytes of several
+// frames; a larger frame is sent alone.
+static void gather_frames(const struct inf_output *output, size_t bytes_max,
+                          struct gathering *gathering)
 {
     size_t count = 0;
     size_t frames = 0;
+    size_t total = 0;
+    struct iovec *parts = gathering->parts;
     for (struct inf_output_frame *frame = output->first; frame != NULL && frames < GATHER;
          frame = frame->next, frames++) {
-        if (frames > 0 && (frame->fd >= 0 || output->first->fd >= 0))
-            break;
         size_t sent = frame->sent_bytes;
+        size_t rest = frame->head_bytes + frame->data_bytes - sent;
+        if (frames > 0 &&
+            (frame->fd >= 0 || output->first->fd >= 0 || !inf_range_ok(total, rest, bytes_max)))
+            break;
+        total += rest;
+        gathering->frames[frames] =
+            (struct inf_sent_frame){.bytes = (uint32_t)rest,
+                                    .pending_plus_1 = (uint16_t)frame->pending_plus_1,
+                                    .flags = (uint8_t)((frame->partial ? INF_SENT_PARTIAL : 0) |
+                                                       (frame->fill ? INF_SENT_FILL : 0))};
         count = append_rest(parts, count, frame->head, frame->head_bytes, sent);
         size_t data_sent = sent > frame->head_bytes ? sent - frame->head_bytes : 0;
         count = append_rest(parts, count, frame->data, frame->data_bytes, data_sent);
     }
-    return count;
+    gathering->part_count = count;
+    gathering->frame_count = (uint32_t)frames;
 }
 
 // Records that the socket accepted `size` more bytes, and releases frames that are complete.
@@ -213,6 +246,7 @@ static void advance_frames(struct inf_output *output, struct inf_output_store *s
         if (size < rest) {
             frame->sent_bytes += size;
             frame->begun = size > 0 || frame->begun;
+            frame->partial = size > 0 || frame->partial;
             return;
         }
         size -= rest;
@@ -239,11 +273,12 @@ static void attach_fd(struct msghdr *message, char control[CMSG_SPACE(sizeof(int
 }
 
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
-                                       int fd)
+                                       int fd, struct inf_send_log *log)
 {
     while (output->first != NULL) {
-        struct iovec parts[2 * GATHER];
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather_frames(output, parts)};
+        struct gathering gathering;
+        gather_frames(output, log != NULL ? INF_SEND_LOG_WHOLE_BYTES : SIZE_MAX, &gathering);
+        struct msghdr message = {.msg_iov = gathering.parts, .msg_iovlen = gathering.part_count};
         union {
             struct cmsghdr align;
             char bytes[CMSG_SPACE(sizeof(int))];
@@ -251,7 +286,10 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
         bool with_fd = output->first->fd >= 0;
         if (with_fd)
             attach_fd(&message, control.bytes, output->first->fd);
-        ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+        ssize_t sent = log == NULL ? sendmsg(fd, &message, flags)
+                                   : inf_send_log_send(log, fd, &message, gathering.frames,
+                                                       gathering.frame_count, flags);
         if (sent > 0 && with_fd) {
             close(output->first->fd);
             output->first->fd = -1;

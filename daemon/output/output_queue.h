@@ -9,6 +9,7 @@
 
 #include "backends/base/role.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/output/send_log.h"
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
@@ -43,6 +44,9 @@ struct inf_output_item {
     uint8_t *buffer; // a buffer of the pool, or NULL; the queue takes ownership, even on failure
     size_t capacity; // size that `buffer` was acquired with
     int fd_plus_1; // descriptor to send with the frame, plus 1; the queue takes ownership; 0: none
+    // Entry of the send log that the frame answers, plus 1; 0: none.
+    uint32_t pending_plus_1;
+    bool fill; // if the process ends within the frame, zeros may replace the rest of it
 };
 
 // Appends a frame to the queue.
@@ -52,13 +56,13 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
                               const struct inf_output_item *item,
                               struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Queues the unwritten bytes of a frame that a worker wrote partly, in front of all other frames,
-// none of which may be partly written. The queue takes ownership of `buffer`, a buffer of the pool,
-// even on failure.
+// Queues the unwritten bytes of a frame that a worker, or another process, wrote partly, in front
+// of all other frames, none of which may be partly written. `rest` has only bytes in its buffer,
+// for which the queue takes ownership, even on failure. `partial` is false if no byte was written.
 //
 // INF_EXHAUSTED  (HOST_OOM) memory is exhausted.
 enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
-                                   uint8_t *buffer, size_t size_bytes,
+                                   const struct inf_output_item *rest, bool partial,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Moves all frames of `from` to the end of `output`. No frame of `from` may be partly written.
@@ -70,9 +74,9 @@ enum inf_output_state {
     INF_OUTPUT_BROKEN   // the client disconnected
 };
 
-// Writes as many queued bytes as the socket accepts. Never blocks.
+// Writes as many queued bytes as the socket accepts, through a send log (NULL: none). Never blocks.
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
-                                       int fd) INF_ON_LOOP;
+                                       int fd, struct inf_send_log *log) INF_ON_LOOP;
 
 // Drops all queued frames except a frame that is partly written.
 void inf_output_drop_unsent(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;

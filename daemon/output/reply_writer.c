@@ -54,9 +54,13 @@ struct inf_reply_writer {
     int fd;
     void (*close_fd)(void *context, int fd); // function that closes the socket; NULL: close()
     void *close_context;
+    struct inf_send_log log; // log.record is NULL: writes are not recorded
+    bool keep_open;          // closing leaves the connection open
     // `rest` and `rest_bytes` are used only by the thread that may write in the present state.
     uint8_t *rest; // bytes that a worker could not write, in a buffer of the pool; NULL: none
     size_t rest_bytes;
+    uint32_t rest_pending_plus_1;
+    bool rest_partial;
     // `owner` is used only by the event loop.
     void *owner;
     struct inf_reply_writer *next; // link of the list of writers returned to the loop
@@ -146,8 +150,11 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
         bool open = atomic_compare_exchange_strong_explicit(
             &writer->state, &state, LOOP, memory_order_acquire, memory_order_relaxed);
         if (open) {
-            *rest = (struct inf_reply_writer_rest){
-                .owner = writer->owner, .buffer = writer->rest, .size_bytes = writer->rest_bytes};
+            *rest = (struct inf_reply_writer_rest){.owner = writer->owner,
+                                                   .buffer = writer->rest,
+                                                   .size_bytes = writer->rest_bytes,
+                                                   .pending_plus_1 = writer->rest_pending_plus_1,
+                                                   .partial = writer->rest_partial};
             writer->rest = NULL;
         }
         inf_reply_writer_unref(&writer);
@@ -182,6 +189,25 @@ void inf_reply_writer_set_close(struct inf_reply_writer *writer,
     writer->close_context = context;
 }
 
+struct inf_send_log *inf_reply_writer_start_log(struct inf_reply_writer *writer,
+                                                struct inf_sent_record *record,
+                                                struct inf_pending *pendings, bool fresh)
+{
+    assert(atomic_load_explicit(&writer->state, memory_order_relaxed) == LOOP);
+    inf_send_log_init(&writer->log, record, pendings, fresh);
+    return &writer->log;
+}
+
+void inf_reply_writer_keep_open(struct inf_reply_writer *writer)
+{
+    writer->keep_open = true;
+}
+
+bool inf_reply_writer_is_closed(const struct inf_reply_writer *writer)
+{
+    return atomic_load_explicit(&writer->state, memory_order_acquire) == CLOSED;
+}
+
 // Shuts the connection down and closes the socket. The shutdown comes first, so that the client is
 // disconnected at once even if a close_fd callback closes the descriptor much later.
 static void close_socket(struct inf_reply_writer *writer)
@@ -190,7 +216,8 @@ static void close_socket(struct inf_reply_writer *writer)
         close(writer->fd);
         return;
     }
-    shutdown(writer->fd, SHUT_RDWR);
+    if (!writer->keep_open)
+        shutdown(writer->fd, SHUT_RDWR);
     writer->close_fd(writer->close_context, writer->fd);
 }
 
@@ -315,14 +342,29 @@ static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts
     }
 }
 
-void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
-                            size_t count)
+// Calls sendmsg() once, through the send log if there is one.
+static ssize_t send_parts(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
+                          uint32_t pending_plus_1)
 {
-    struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = count};
+    const struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = count};
+    if (writer->log.record == NULL)
+        return sendmsg(writer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    struct inf_sent_frame frame = {.pending_plus_1 = (uint16_t)pending_plus_1};
+    for (size_t i = 0; i < count; i++)
+        frame.bytes += (uint32_t)parts[i].iov_len;
+    return inf_send_log_send(&writer->log, writer->fd, &message, &frame, 1,
+                             MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
+                            size_t count, uint32_t pending_plus_1)
+{
     ssize_t sent;
     do
-        sent = sendmsg(writer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = send_parts(writer, parts, count, pending_plus_1);
     while (sent < 0 && errno == EINTR);
+    writer->rest_pending_plus_1 = pending_plus_1;
+    writer->rest_partial = sent > 0;
     if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
         copy_rest(writer, parts, count, sent > 0 ? (size_t)sent : 0);
     inf_reply_writer_leave_worker(writer);

@@ -13,6 +13,7 @@
 
 #include "backends/base/role.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/output/send_log.h"
 
 // The writer of one connection. The connection holds a reference, and so does each of its requests
 // that a worker has. The writer owns the descriptor of the socket, so that no thread writes to a
@@ -45,6 +46,8 @@ struct inf_reply_writer_rest {
     // any other frame; NULL: no bytes remain.
     uint8_t *buffer;
     size_t size_bytes;
+    uint32_t pending_plus_1; // as in struct inf_output_item
+    bool partial;            // the client got the bytes before these
 };
 
 // Removes the next writer that is not closed from the list of returned writers; the loop may then
@@ -67,6 +70,20 @@ enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
 // block as long as the client wants.
 void inf_reply_writer_set_close(struct inf_reply_writer *writer,
                                 void (*close_fd)(void *context, int fd), void *context);
+
+// Makes every write go through a send log, see inf_send_log_init(). Returns the log, which belongs
+// to the writer. The shared memory must outlive the writer. The loop must have the right to write.
+struct inf_send_log *inf_reply_writer_start_log(struct inf_reply_writer *writer,
+                                                struct inf_sent_record *record,
+                                                struct inf_pending *pendings,
+                                                bool fresh) INF_ON_LOOP;
+
+// Makes closing the writer leave the connection open, because another descriptor of the socket is
+// kept for the next process.
+void inf_reply_writer_keep_open(struct inf_reply_writer *writer) INF_ON_LOOP;
+
+// Returns true if no thread can write to the socket any longer.
+bool inf_reply_writer_is_closed(const struct inf_reply_writer *writer) INF_ON_LOOP;
 
 // Takes another reference to a writer.
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer) INF_NODISCARD;
@@ -99,9 +116,10 @@ bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer) INF_NODISCAR
 
 // Writes as much of one frame as the socket accepts, leaves the remaining bytes to the loop, and
 // ends the worker's right to write. Never blocks. Errors are ignored, because the loop notices a
-// disconnected client.
+// disconnected client. `pending_plus_1` is the entry of the send log that the frame answers, plus
+// 1; 0: none.
 void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
-                            size_t count);
+                            size_t count, uint32_t pending_plus_1);
 
 // Ends the worker's right to write to the socket, without writing.
 void inf_reply_writer_leave_worker(struct inf_reply_writer *writer);

@@ -236,6 +236,19 @@ static enum inf_code check_file(struct inf_region_options *options, struct inf_e
     return check_blocks(options, &file, err);
 }
 
+// Checks a memfd that an earlier process of the daemon made, which may have holes.
+static enum inf_code check_own_file(struct inf_region_options *options, struct inf_error *err)
+{
+    struct stat file;
+    if (fstat(options->fd, &file) < 0 || (uint64_t)file.st_size < options->size_bytes)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "region %" PRIu64 ": the memfd is smaller than %" PRIu64 " bytes",
+                               options->id, options->size_bytes);
+    options->allocated_bytes =
+        inf_size_align((size_t)options->size_bytes, (size_t)sysconf(_SC_PAGESIZE));
+    return INF_OK;
+}
+
 // Maps the file, followed by a readable page, because kernels read past the end of operands.
 static enum inf_code map_file(struct inf_region *region, const struct inf_region_options *options,
                               int seals, struct inf_error *err)
@@ -358,7 +371,9 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         code = check_seals(options, &seals, err);
     if (code == INF_OK)
         code = check_pages(options, err);
-    if (code == INF_OK)
+    if (code == INF_OK && options->made_here)
+        code = check_own_file(options, err);
+    else if (code == INF_OK)
         code = check_file(options, err);
     if (code == INF_OK)
         code = charge_and_create(table, options, seals, err);
@@ -445,25 +460,27 @@ static enum inf_code find_registered(struct inf_region_table *table, uint64_t id
 }
 
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
-                                    struct inf_error *err)
+                                    uint32_t pending_plus_1, struct inf_error *err)
 {
     struct inf_region *region = NULL;
     INF_TRY(find_registered(table, id, &region, err));
     region->registered = false;
     region->release_stream = stream_id;
+    region->release_pending_plus_1 = pending_plus_1;
     drop_reference(region);
     return INF_OK;
 }
 
-bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
-                                    uint64_t *stream_id)
+bool inf_region_table_next_released(struct inf_region_table *table,
+                                    struct inf_released_region *released)
 {
     struct inf_region *region = table->released;
     if (region == NULL)
         return false;
     table->released = region->next;
-    *id = region->id;
-    *stream_id = region->release_stream;
+    *released = (struct inf_released_region){.id = region->id,
+                                             .stream_id = region->release_stream,
+                                             .pending_plus_1 = region->release_pending_plus_1};
     free(region);
     return true;
 }

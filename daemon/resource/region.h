@@ -37,6 +37,7 @@ struct inf_region {
     uint32_t references;
     // Stream id of the MEM_UNREGISTER frame, which the MEM_RELEASED frame repeats.
     uint64_t release_stream;
+    uint32_t release_pending_plus_1; // of inf_region_unregister()
     struct inf_region_table *table; // table of the connection; NULL after the connection was closed
     struct inf_deferred_close *deferred_close;
     struct inf_counters *counters;
@@ -70,7 +71,7 @@ struct inf_region_options {
     uint64_t id; // id that the client chose; not 0
     uint64_t size_bytes;
     bool writable;
-    bool made_here;           // the daemon made the memfd
+    bool made_here;           // the daemon, maybe an earlier process of it, made the memfd
     uint64_t allocated_bytes; // as in struct inf_region; only for regions made here
     // The memfd. inf_region_register() takes ownership of it, even on failure. The user is already
     // charged for it (INF_QUOTA_FDS), and its close is reserved (inf_deferred_close_reserve()).
@@ -91,10 +92,12 @@ enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Unregisters a region. inf_region_table_next_released() reports the region once it is unmapped.
+// Unregisters a region. inf_region_table_next_released() reports the region once it is unmapped,
+// with `stream_id` and `pending_plus_1`, which are those of the frame that asked for it.
 //
 // INF_NOT_FOUND  (REGION_NOT_FOUND) there is no region with this id.
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
+                                    uint32_t pending_plus_1,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Creates a sealed memfd and maps it as a writable region. The caller sends *out_fd to the client,
@@ -102,10 +105,16 @@ enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id,
 enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
                                   int *out_fd, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Removes the next region from the list of unmapped ones and returns its id. Returns false if the
-// list is empty.
-bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
-                                    uint64_t *stream_id) INF_NODISCARD INF_ON_LOOP;
+// A region that was unregistered and is unmapped.
+struct inf_released_region {
+    uint64_t id;
+    uint64_t stream_id;
+    uint32_t pending_plus_1;
+};
+
+// Removes the next region from the list of unmapped ones. Returns false if the list is empty.
+bool inf_region_table_next_released(struct inf_region_table *table,
+                                    struct inf_released_region *released) INF_NODISCARD INF_ON_LOOP;
 
 // A range of a region, for one tensor.
 struct inf_region_range {

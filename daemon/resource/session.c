@@ -238,6 +238,33 @@ void inf_session_charge_next(struct inf_session *session, uint32_t index)
         drop_next(session, tensor);
 }
 
+// A value for a tensor; data is NULL: zeros.
+struct tensor_value {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    const void *data;
+    size_t size_bytes;
+};
+
+static enum inf_code set_value(struct inf_session *session, struct inf_session_tensor *tensor,
+                               const struct tensor_value *value, struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_session_buffer_reserve(&tensor->now, value->size_bytes, err));
+    if (value->data != NULL)
+        memcpy(tensor->now.data, value->data, value->size_bytes);
+    else
+        memset(tensor->now.data, 0, value->size_bytes);
+    enum inf_code code = charge_tensor(session, tensor, err);
+    if (code != INF_OK) {
+        drop_buffer(&tensor->now);
+        return code;
+    }
+    tensor->present = true;
+    tensor->dtype = value->dtype;
+    tensor->shape = value->shape;
+    return INF_OK;
+}
+
 enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err)
@@ -255,17 +282,21 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
     if (!inf_shape_bytes(shape, dtype, &size))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
-    INF_TRY(inf_session_buffer_reserve(&tensor->now, size, err));
-    memset(tensor->now.data, 0, size);
-    enum inf_code code = charge_tensor(session, tensor, err);
-    if (code != INF_OK) {
-        drop_buffer(&tensor->now);
-        return code;
-    }
-    tensor->present = true;
-    tensor->dtype = dtype;
-    tensor->shape = *shape;
-    return INF_OK;
+    return set_value(session, tensor, &(struct tensor_value){dtype, *shape, NULL, size}, err);
+}
+
+enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index,
+                                     enum inf_dtype dtype, const struct inf_shape *shape,
+                                     const void *data, struct inf_error *err)
+{
+    assert(index < session->tensor_count);
+    size_t size;
+    if (!inf_shape_bytes(shape, dtype, &size))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": '%s' is too large", session->id,
+                               session->tensors[index]->name);
+    return set_value(session, session->tensors[index],
+                     &(struct tensor_value){dtype, *shape, data, size}, err);
 }
 
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,

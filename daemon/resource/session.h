@@ -134,6 +134,14 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Sets the value of a tensor to a copy of `data`, which has the bytes of the shape.
+//
+// INF_EXHAUSTED  (QUOTA_BYTES, HOST_OOM)
+enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index,
+                                     enum inf_dtype dtype, const struct inf_shape *shape,
+                                     const void *data,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Reserves memory for the next value of a tensor. Any thread may call it, but only one at a
 // time for the same buffer.
 //

@@ -24,6 +24,8 @@ struct inf_call {
     uint64_t stream_id;
     uint16_t method;
     uint64_t order_key; // order key of the request; 0: none
+    // Entry of the request in the send log of its connection, plus 1; 0: none.
+    uint32_t pending_plus_1;
     // The user who is charged for the request; a reference until the call is released.
     struct inf_quota_user *payer;
     uint64_t paid_bytes;              // data bytes that were charged to `payer`

@@ -80,6 +80,8 @@ struct inf_job {
     struct inf_slot_limits slot_limits; // of the model's runs
     uint64_t client_id;                 // number of the connection
     struct inf_trace_context trace;
+    // Entry of the request in shared memory, where the worker notes that it began; NULL: none.
+    struct inf_pending *pending;
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
 
@@ -87,6 +89,7 @@ struct inf_job {
     struct {
         struct inf_reply_writer *writer; // a reference; NULL: the loop sends the reply
         uint64_t stream_id;
+        uint32_t pending_plus_1; // index of `pending`, plus 1; 0: none
         uint32_t data_bytes_max; // the most bytes of data in one frame
     } direct;
 

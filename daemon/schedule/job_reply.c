@@ -127,6 +127,7 @@ bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
     direct_reply->data = job->result.data;
     direct_reply->data_bytes = job->result.data_bytes;
     direct_reply->data_capacity = job->result.data_capacity;
+    direct_reply->pending_plus_1 = job->direct.pending_plus_1;
     job->direct.writer = NULL;
     job->result.data = NULL;
     return true;
@@ -136,7 +137,8 @@ void inf_job_replier_end(struct inf_job_replier *replier, struct inf_job_direct_
 {
     const struct iovec parts[] = {{replier->head, direct_reply->head_bytes},
                                   {direct_reply->data, direct_reply->data_bytes}};
-    inf_reply_writer_write(direct_reply->writer, parts, direct_reply->data_bytes > 0 ? 2 : 1);
+    inf_reply_writer_write(direct_reply->writer, parts, direct_reply->data_bytes > 0 ? 2 : 1,
+                           direct_reply->pending_plus_1);
     inf_pool_release(replier->pool, direct_reply->data, direct_reply->data_capacity);
     inf_reply_writer_unref(&direct_reply->writer);
 }

@@ -28,6 +28,7 @@ struct inf_job_direct_reply {
     size_t head_bytes;               // bytes of the header and metadata in the inf_job_replier
     uint8_t *data;                   // data of the reply, in a pool buffer; NULL: none
     size_t data_bytes, data_capacity;
+    uint32_t pending_plus_1; // of job->direct
 };
 
 // Makes the final reply of a job that the worker is about to post, and takes over its data.

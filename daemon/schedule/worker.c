@@ -136,6 +136,8 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     INF_ATTR(requires_capability(inf_role_worker))
 {
     uint64_t start_ns = inf_clock_ns();
+    for (uint32_t i = 0; i < count; i++)
+        inf_pending_begin(jobs[i]->pending);
     inf_run_watch_begin(&worker->watch, jobs, count, start_ns);
     if (jobs[0]->rows > 0) {
         const struct inf_batch_resources resources = {.pool = worker->pool,

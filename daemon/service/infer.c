@@ -103,6 +103,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = job->served->used_ns = inf_clock_ns();
     job->client_id = request->client_id;
+    job->pending = request->pending;
     inf_service_choose_tracing(service, job, infer->traceparent, infer->tracestate);
     job->queue_entry.user = request->uid;
     job->queue_entry.model = (uintptr_t)job->served;
@@ -123,6 +124,7 @@ static void allow_direct_reply(const struct inf_service *service, struct inf_job
         return;
     job->direct.writer = inf_reply_writer_ref(request->writer);
     job->direct.stream_id = request->stream_id;
+    job->direct.pending_plus_1 = request->pending_plus_1;
     job->direct.data_bytes_max =
         INF_MIN(request->frame_bytes_max, service->options.environment->config->direct_reply_bytes);
 }

@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "proto/core/limits.h"
+#include "proto/core/span.h"
 
 #define NAME_DATA  "inferd"
 #define NAME_ADMIN "inferd-admin"
@@ -162,25 +164,30 @@ void inf_notify_failed_start(const char *reason)
 
 // Fills the address of the socket to systemd from NOTIFY_SOCKET, which is a path, or an abstract
 // name after '@'.
-static enum inf_code fill_address(struct inf_notify *notify, const char *name,
+static enum inf_code fill_address(struct sockaddr_un *address, socklen_t *size, const char *name,
                                   struct inf_error *err)
 {
     size_t length = strlen(name);
-    if ((name[0] != '/' && name[0] != '@') || length < 2 ||
-        length >= sizeof notify->address.sun_path)
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if ((name[0] != '/' && name[0] != '@') || length < 2 || length >= sizeof address->sun_path)
         return inf_fail(err, INF_INVALID,
                         "NOTIFY_SOCKET: wanted an absolute path or '@' and a name, at most %zu "
                         "characters",
-                        sizeof notify->address.sun_path - 1);
-    notify->address.sun_family = AF_UNIX;
-    memcpy(notify->address.sun_path, name, length);
+                        sizeof address->sun_path - 1);
+    memcpy(address->sun_path, name, length);
     // The length of a path includes its NUL byte. An abstract name begins with a NUL byte and does
     // not end with one.
     if (name[0] == '@')
-        notify->address.sun_path[0] = '\0';
-    notify->address_size =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/' ? 1 : 0));
+        address->sun_path[0] = '\0';
+    *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/' ? 1 : 0));
     return INF_OK;
+}
+
+enum inf_code inf_notify_address(struct sockaddr_un *address, socklen_t *size,
+                                 struct inf_error *err)
+{
+    const char *name = getenv("NOTIFY_SOCKET");
+    return fill_address(address, size, name != NULL ? name : "", err);
 }
 
 static enum inf_code start_watchdog(struct inf_notify *notify, struct inf_error *err)
@@ -206,7 +213,7 @@ static enum inf_code init_notify(struct inf_notify *notify,
     const char *name = getenv("NOTIFY_SOCKET");
     if (name == NULL || name[0] == '\0')
         return INF_OK;
-    INF_TRY(fill_address(notify, name, err));
+    INF_TRY(fill_address(&notify->address, &notify->address_size, name, err));
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (notify->fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "no socket for notifications: %s", strerror(errno));
@@ -249,6 +256,17 @@ void inf_notify_destroy(struct inf_notify **notify)
     *notify = NULL;
 }
 
+uint32_t inf_notify_store_room(void)
+{
+    const char *manager = getenv("NOTIFY_SOCKET");
+    const char *text = getenv("FDSTORE");
+    if (manager == NULL || manager[0] == '\0' || text == NULL || text[0] < '0' || text[0] > '9')
+        return 0;
+    char *end;
+    unsigned long room = strtoul(text, &end, 10);
+    return *end == '\0' ? (uint32_t)INF_MIN(room, (unsigned long)INF_LIMIT_STORED_FDS) : 0;
+}
+
 // --- inherited sockets from systemd ---
 
 static enum inf_code check_listener(int fd, struct inf_error *err)
@@ -271,13 +289,28 @@ static bool has_name(char **names, int count)
     return false;
 }
 
-// Assigns each of the `count` descriptors to the data or the admin socket.
+// Descriptors that an earlier process stored have names that begin with this and are no sockets to
+// listen on.
+#define NAME_STORED "inferd-"
+
+static bool is_stored(const char *name)
+{
+    return strncmp(name, NAME_STORED, strlen(NAME_STORED)) == 0 && strcmp(name, NAME_ADMIN) != 0;
+}
+
+// Assigns each of the `count` descriptors to the data or the admin socket, or to those that an
+// earlier process stored. Takes the names of the latter.
 static enum inf_code place_fds(struct inf_listen_fds *fds, char **names, int count,
                                struct inf_error *err)
 {
     bool by_name = has_name(names, count);
     for (int i = 0; i < count; i++) {
         int fd = SD_LISTEN_FDS_START + i;
+        if (is_stored(names[i])) {
+            fds->stored[fds->stored_count++] = (struct inf_stored_fd){fd, names[i]};
+            names[i] = NULL;
+            continue;
+        }
         bool data = by_name ? strcmp(names[i], NAME_DATA) == 0 : i == 0;
         bool admin = by_name ? strcmp(names[i], NAME_ADMIN) == 0 : i == 1;
         int *place = data ? &fds->data : &fds->admin;
@@ -294,14 +327,28 @@ static enum inf_code place_fds(struct inf_listen_fds *fds, char **names, int cou
 
 enum inf_code inf_listen_fds_take(struct inf_listen_fds *fds, struct inf_error *err)
 {
-    *fds = (struct inf_listen_fds){-1, -1};
+    *fds = (struct inf_listen_fds){.data = -1, .admin = -1};
     char **names = NULL;
     int count = sd_listen_fds_with_names(1, &names);
     if (count < 0)
         return inf_fail(err, INF_INVALID, "LISTEN_FDS: %s", strerror(-count));
-    enum inf_code code = place_fds(fds, names, count, err);
+    fds->stored = calloc((size_t)count + 1, sizeof *fds->stored);
+    enum inf_code code = fds->stored != NULL ? place_fds(fds, names, count, err)
+                                             : inf_fail(err, INF_EXHAUSTED, "no memory");
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
     return code;
+}
+
+void inf_listen_fds_fini(struct inf_listen_fds *fds)
+{
+    for (uint32_t i = 0; i < fds->stored_count; i++) {
+        if (fds->stored[i].fd >= 0)
+            close(fds->stored[i].fd);
+        free(fds->stored[i].name);
+    }
+    free(fds->stored);
+    fds->stored = NULL;
+    fds->stored_count = 0;
 }

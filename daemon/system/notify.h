@@ -6,6 +6,9 @@
 #define INF_DAEMON_SYSTEM_NOTIFY_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "backends/base/role.h"
 #include "proto/core/status.h"
@@ -52,18 +55,40 @@ void inf_notify_stopping(struct inf_notify *notify, const char *status) INF_ON_L
 // closes the sockets. Call it as the last act of the process. Does nothing without systemd.
 void inf_notify_failed_start(const char *reason) INF_MAY_BLOCK;
 
-// Sockets that systemd passed; -1 for none. The caller closes them.
+// Fills the address of the socket to the service manager from NOTIFY_SOCKET.
+//
+// INF_INVALID  NOTIFY_SOCKET is not set, or malformed.
+enum inf_code inf_notify_address(struct sockaddr_un *address, socklen_t *size,
+                                 struct inf_error *err) INF_NODISCARD;
+
+// Returns how many descriptors the service manager keeps for this process: FDSTORE in the
+// environment, but at most INF_LIMIT_STORED_FDS. 0: there is no manager, or it keeps none.
+uint32_t inf_notify_store_room(void);
+
+// A descriptor that an earlier process of the service stored (fd_store.h).
+struct inf_stored_fd {
+    int fd; // -1: taken
+    char *name;
+};
+
+// Descriptors that systemd passed; -1 for none. The caller closes the two sockets.
 struct inf_listen_fds {
     int data;  // data socket, with FileDescriptorName=inferd
     int admin; // admin socket, with FileDescriptorName=inferd-admin
+    struct inf_stored_fd *stored;
+    uint32_t stored_count;
 };
 
 // Takes the sockets that systemd passed. Must be called once. If none of them has one of the two
 // names, the first is the data socket and the second the admin socket. Both become non-blocking and
-// close-on-exec.
+// close-on-exec. Descriptors whose names begin with "inferd-" are those that an earlier process
+// stored. The caller calls inf_listen_fds_fini(), after a failure too.
 //
 // INF_INVALID  one is not a listening Unix stream socket, there are more than two, or two have the
 //              same name.
 enum inf_code inf_listen_fds_take(struct inf_listen_fds *fds, struct inf_error *err) INF_NODISCARD;
+
+// Closes the stored descriptors that are not taken, and frees the list of them. Keeps the sockets.
+void inf_listen_fds_fini(struct inf_listen_fds *fds);
 
 #endif

@@ -73,6 +73,19 @@
 #define INF_LIMIT_REGIONS      256u                // most memory regions of one connection
 #define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // most bytes of one connection's regions
 
+// --- what outlives the process (docs/explanation/handover.md) ---
+
+// Most connections that a restart keeps. Each costs up to INF_LIMIT_KEPT_BYTES of shared memory.
+#define INF_LIMIT_KEPT_CONNECTIONS 4096u
+// Most frames of one kept connection that await an answer. A connection with more ends with the
+// process: its requests beyond the credit, which are refused, count too.
+#define INF_LIMIT_KEPT_PENDINGS 2048u
+// Shared memory of one kept connection: the frames that await an answer, and its regions.
+#define INF_LIMIT_KEPT_BYTES (128u << 10)
+// Most descriptors in the store of the service manager: connections, regions and states of
+// sessions. FileDescriptorStoreMax= of the unit has the same value.
+#define INF_LIMIT_STORED_FDS 8192u
+
 // --- sessions ---
 #define INF_LIMIT_SESSIONS 256u // most sessions that may be open on one connection
 // Maximum number of tensors that one session keeps.

@@ -148,6 +148,8 @@ const char *inf_reason_name(enum inf_reason reason)
         [INF_REASON_SHUTDOWN] = "SHUTDOWN",
         [INF_REASON_REGION_SPARSE] = "REGION_SPARSE",
         [INF_REASON_QUOTA_TIME] = "QUOTA_TIME",
+        [INF_REASON_NOT_BEGUN] = "NOT_BEGUN",
+        [INF_REASON_OUTCOME_UNKNOWN] = "OUTCOME_UNKNOWN",
     };
     if ((size_t)reason < INF_ARRAY_LENGTH(names))
         return names[reason];

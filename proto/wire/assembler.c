@@ -179,6 +179,12 @@ static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
 {
     if (last)
         assembler->bound_fds = assembler->fd_count;
+    if (assembler->lost_fds != NULL && assembler->bound_fds < assembler->header.fd_count) {
+        free_data(assembler);
+        assembler->rejected = *assembler->lost_fds;
+        assembler->header.fd_count = (uint8_t)assembler->bound_fds;
+    }
+    assembler->lost_fds = NULL;
     if (assembler->bound_fds != assembler->header.fd_count) {
         inf_fail_reason(&assembler->rejected, INF_INVALID, INF_REASON_BAD_FRAME,
                         "%s frame: %u file descriptors declared, %u came with it",
@@ -339,4 +345,56 @@ bool inf_assembler_partial(const struct inf_assembler *assembler)
     default:
         return false;
     }
+}
+
+uint64_t inf_assembler_rest(const struct inf_assembler *assembler)
+{
+    switch (assembler->state) {
+    case INF_ASSEMBLER_META:
+        return assembler->header.meta_bytes - assembler->got + assembler->header.data_bytes;
+    case INF_ASSEMBLER_DATA:
+        return assembler->header.data_bytes - assembler->got;
+    case INF_ASSEMBLER_SKIP:
+        return assembler->skip_bytes - assembler->got;
+    default:
+        return 0;
+    }
+}
+
+size_t inf_assembler_wanted(const struct inf_assembler *assembler)
+{
+    switch (assembler->state) {
+    case INF_ASSEMBLER_HEADER:
+        return (size_t)(INF_FRAME_HEADER_BYTES - assembler->got);
+    case INF_ASSEMBLER_META:
+        return (size_t)(assembler->header.meta_bytes - assembler->got);
+    default:
+        return (size_t)inf_assembler_rest(assembler);
+    }
+}
+
+enum inf_code inf_assembler_resume(struct inf_assembler *assembler,
+                                   const uint8_t header_bytes[INF_FRAME_HEADER_BYTES],
+                                   uint64_t rest_bytes, const struct inf_error *why,
+                                   struct inf_error *err)
+{
+    assert(assembler->state == INF_ASSEMBLER_HEADER && assembler->got == 0);
+    struct inf_frame_header *header = &assembler->header;
+    INF_TRY(inf_frame_header_decode(header, header_bytes, err));
+    if (rest_bytes > (uint64_t)header->meta_bytes + header->data_bytes)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "a frame cannot miss %llu bytes", (unsigned long long)rest_bytes);
+    memcpy(assembler->header_bytes, header_bytes, INF_FRAME_HEADER_BYTES);
+    // Descriptors came with the first byte, to the other process.
+    header->fd_count = 0;
+    assembler->rejected = *why;
+    skip_rest(assembler, rest_bytes);
+    if (rest_bytes == 0)
+        return complete_frame(assembler, true, err);
+    return INF_OK;
+}
+
+void inf_assembler_expect_lost_fds(struct inf_assembler *assembler, const struct inf_error *why)
+{
+    assembler->lost_fds = why;
 }

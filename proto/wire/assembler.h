@@ -56,6 +56,9 @@ struct inf_assembler {
     uint32_t fd_count;         // number of descriptors in `fds`
     uint32_t bound_fds;        // the first `bound_fds` descriptors belong to the current frame
     struct inf_error rejected; // why the current frame is rejected, or why the stream is broken
+    // The error for the next frame, if its descriptors are missing; NULL: the stream is broken
+    // then.
+    const struct inf_error *lost_fds;
 };
 
 // A complete frame.
@@ -112,6 +115,28 @@ void inf_assembler_advance(struct inf_assembler *assembler, size_t size);
 // Moves the complete frame to *frame. The state must be READY. If the frame is rejected, its file
 // descriptors are closed.
 void inf_assembler_take(struct inf_assembler *assembler, struct inf_frame *frame);
+
+// Returns how many bytes of the frame that has begun are missing, if its header is complete.
+uint64_t inf_assembler_rest(const struct inf_assembler *assembler);
+
+// Returns how many bytes the part of the frame that is being received needs: header, metadata,
+// data, or what is skipped. More bytes may follow; fewer would leave the part incomplete.
+size_t inf_assembler_wanted(const struct inf_assembler *assembler);
+
+// Continues a frame of which another process has received the header and a part of the rest. The
+// missing `rest_bytes` bytes are skipped, and the frame is then reported as rejected with the error
+// `why`. The assembler must be at the begin of a frame.
+//
+// INF_INVALID  the header is invalid, or does not have as many bytes behind it.
+enum inf_code inf_assembler_resume(struct inf_assembler *assembler,
+                                   const uint8_t header_bytes[INF_FRAME_HEADER_BYTES],
+                                   uint64_t rest_bytes, const struct inf_error *why,
+                                   struct inf_error *err) INF_NODISCARD;
+
+// Announces that the descriptors of the next frame, or of the one that has begun, may be lost. If
+// they are, the frame is reported as rejected with the error `why`, which outlives the assembler,
+// instead of ending the stream.
+void inf_assembler_expect_lost_fds(struct inf_assembler *assembler, const struct inf_error *why);
 
 // Returns whether a frame has begun and is not complete. While this is true, the caller must
 // enforce the time limit INF_LIMIT_FRAME_MS.

@@ -70,6 +70,14 @@ def check_templates(built, daemon, folder):
     assert all(f'={place}' in gateway for place in wanted[:2]), gateway
 
 
+def check_store(service):
+    """systemd keeps as many descriptors as the daemon may store, and says so."""
+    limits = (Path(__file__).parent / '../../proto/core/limits.h').read_text()
+    most = re.search(r'#define INF_LIMIT_STORED_FDS (\d+)u', limits).group(1)
+    for line in (f'FileDescriptorStoreMax={most}', f'Environment=FDSTORE={most}'):
+        assert re.search(f'^{line}$', service, re.M), line
+
+
 def make_user_and_directories(root, sysusers, tmpfiles):
     """What the package's installation does, in a root of its own."""
     for source, place in ((sysusers, 'usr/lib/sysusers.d'), (tmpfiles, 'usr/lib/tmpfiles.d')):
@@ -107,6 +115,7 @@ def main(built, daemon, sysusers, tmpfiles):
             for service in SERVICES:
                 text = (folder / service).read_text()
                 assert re.search(f'^{bound}$', text, re.M), (service, bound)
+        check_store((folder / 'inferd.service').read_text())
         code, said = verify(folder)
         assert code == 0 and said == '', said
         check_templates(built, daemon, folder)

@@ -15,7 +15,7 @@ bool inf_client_retry_is_safe(enum inf_code code, enum inf_reason reason)
         return false;
     return reason == INF_REASON_DRAINING || reason == INF_REASON_QUEUE_FULL ||
            reason == INF_REASON_QUOTA_REQUESTS || reason == INF_REASON_QUOTA_TIME ||
-           reason == INF_REASON_LOADING;
+           reason == INF_REASON_LOADING || reason == INF_REASON_NOT_BEGUN;
 }
 
 bool inf_client_retry_queue_push(inferd_client *client, struct inf_client_call *call,

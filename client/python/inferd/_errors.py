@@ -67,10 +67,20 @@ REASONS = (
     'SHUTDOWN',
     'REGION_SPARSE',
     'QUOTA_TIME',
+    'NOT_BEGUN',
+    'OUTCOME_UNKNOWN',
 )
 
 
-_UNBEGUN = ('DRAINING', 'QUEUE_FULL', 'QUOTA_REQUESTS', 'QUOTA_TIME', 'LOADING', 'UNSENT')
+_UNBEGUN = (
+    'DRAINING',
+    'QUEUE_FULL',
+    'QUOTA_REQUESTS',
+    'QUOTA_TIME',
+    'LOADING',
+    'NOT_BEGUN',
+    'UNSENT',
+)
 
 
 class Error(Exception):

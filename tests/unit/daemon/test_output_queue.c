@@ -64,7 +64,7 @@ static void drain_output(size_t size) INF_ON_LOOP
     uint8_t wanted = 0;
     size_t got = 0;
     while (got < size) {
-        inf_output_flush(&output, &store, ends[0]);
+        inf_output_flush(&output, &store, ends[0], NULL);
         ssize_t part = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
         cr_assert_gt(part, 0);
         for (ssize_t i = 0; i < part; i++)
@@ -86,10 +86,10 @@ Test(output, is_written_completely_and_in_order_through_a_small_socket_buffer)
             total += sizes[i][0] + sizes[i][1];
         }
     cr_assert_eq(output.bytes, total);
-    cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_BLOCKED);
+    cr_assert_eq(inf_output_flush(&output, &store, ends[0], NULL), INF_OUTPUT_BLOCKED);
     cr_assert_neq(output.first_since_ns, 0);
     drain_output(total);
-    cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_EMPTY);
+    cr_assert_eq(inf_output_flush(&output, &store, ends[0], NULL), INF_OUTPUT_EMPTY);
     cr_assert_eq(output.bytes, 0);
     cr_assert_eq(output.first_since_ns, 0);
     cr_assert_null(output.first);
@@ -102,7 +102,7 @@ Test(output, many_small_frames_take_few_system_calls)
     for (int i = 0; i < 40; i++)
         push_frame(24, 3);
     drain_output(40 * 27);
-    cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_EMPTY);
+    cr_assert_eq(inf_output_flush(&output, &store, ends[0], NULL), INF_OUTPUT_EMPTY);
 }
 
 Test(output, reports_a_disconnected_client)
@@ -110,7 +110,7 @@ Test(output, reports_a_disconnected_client)
     inf_role_enter_loop();
     push_frame(24, 10);
     close(ends[1]);
-    cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_BROKEN);
+    cr_assert_eq(inf_output_flush(&output, &store, ends[0], NULL), INF_OUTPUT_BROKEN);
     ends[1] = -1;
 }
 
@@ -153,7 +153,7 @@ Test(output, drop_unsent_keeps_the_partly_written_frame_and_its_buffer)
         size_t total = 0;
         ssize_t part;
         while (total < read) {
-            cr_assert_eq(inf_output_flush(&output, &store, ends[0]), INF_OUTPUT_BLOCKED);
+            cr_assert_eq(inf_output_flush(&output, &store, ends[0], NULL), INF_OUTPUT_BLOCKED);
             part = recv(ends[1], got, INF_MIN(sizeof got, read - total), 0);
             cr_assert_gt(part, 0);
             total += (size_t)part;
@@ -163,7 +163,7 @@ Test(output, drop_unsent_keeps_the_partly_written_frame_and_its_buffer)
         push_frame(24, 100);
         enum inf_output_state state;
         do {
-            state = inf_output_flush(&output, &store, ends[0]);
+            state = inf_output_flush(&output, &store, ends[0], NULL);
             while ((part = recv(ends[1], got, sizeof got, MSG_DONTWAIT)) > 0)
                 total += (size_t)part;
         } while (state == INF_OUTPUT_BLOCKED);

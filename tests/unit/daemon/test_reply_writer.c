@@ -55,7 +55,7 @@ static bool is_told(void)
 static void write_text(const char *text)
 {
     const struct iovec part = {(void *)text, strlen(text)};
-    inf_reply_writer_write(writer, &part, 1);
+    inf_reply_writer_write(writer, &part, 1, 0);
 }
 
 static void expect_text(const char *text)
@@ -121,7 +121,7 @@ Test(writer, passes_the_unwritten_rest_to_the_loop)
     inf_role_enter_loop();
     cr_assert(inf_reply_writer_enter_worker(writer));
     const struct iovec parts[] = {{sent, 10}, {sent + 10, sizeof sent - 10}};
-    inf_reply_writer_write(writer, parts, 2);
+    inf_reply_writer_write(writer, parts, 2, 0);
     cr_assert(is_told());
     cr_assert(inf_reply_writer_returns_next(returns, &rest));
     cr_assert_not_null(rest.buffer);
@@ -162,7 +162,7 @@ Test(writer, is_closed_by_the_worker_that_is_in)
     inf_reply_writer_unref(&writer);
     cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1, "the writer still owns the descriptor");
     const struct iovec part = {(void *)"end", 3};
-    inf_reply_writer_write(held, &part, 1);
+    inf_reply_writer_write(held, &part, 1, 0);
     expect_text("end");
     cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), 0, "and is closed now");
     cr_expect_not(inf_reply_writer_enter_worker(held));
@@ -177,7 +177,7 @@ Test(writer, drops_the_rest_if_it_is_closed)
     inf_role_enter_loop();
     cr_assert(inf_reply_writer_enter_worker(writer));
     const struct iovec part = {(void *)bytes, sizeof bytes};
-    inf_reply_writer_write(writer, &part, 1);
+    inf_reply_writer_write(writer, &part, 1, 0);
     inf_reply_writer_close(writer);
     inf_reply_writer_unref(&writer);
     cr_expect_not(inf_reply_writer_returns_next(returns, &rest), "there is no client to write to");
@@ -212,7 +212,7 @@ static void write_frames(void *context)
         const struct iovec parts[] = {{frame, 100}, {frame + 100, FRAME - 100}};
         while (!inf_reply_writer_enter_worker(shared))
             sched_yield();
-        inf_reply_writer_write(shared, parts, 2);
+        inf_reply_writer_write(shared, parts, 2, 0);
     }
     inf_reply_writer_unref(&shared);
 }
@@ -259,7 +259,10 @@ Test(writer, never_mixes_frames_of_several_threads)
         while (inf_reply_writer_returns_next(returns, &rest))
             if (rest.buffer != NULL)
                 cr_assert_eq(
-                    inf_output_push_rest(&output, &store, rest.buffer, rest.size_bytes, &err),
+                    inf_output_push_rest(&output, &store,
+                                         &(struct inf_output_item){.buffer = rest.buffer,
+                                                                   .capacity = rest.size_bytes},
+                                         rest.partial, &err),
                     INF_OK);
         if (output.first == NULL && own < FRAMES / 8 && atomic_load(&written) < FRAMES) {
             cr_assert_eq(inf_output_push(&output, &store, &item, &err), INF_OK);
@@ -268,7 +271,7 @@ Test(writer, never_mixes_frames_of_several_threads)
         // Ask for the right to write to the socket only if frames are queued, as the code of a
         // connection does.
         bool in = inf_reply_writer_enter_loop(writer);
-        if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
+        if (in && inf_output_flush(&output, &store, ends[0], NULL) == INF_OUTPUT_EMPTY)
             inf_reply_writer_leave_loop(writer);
         sched_yield();
     }

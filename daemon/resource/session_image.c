@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and reads the image of the sessions of one connection:
+//
+//   header | session | tensor, name, output, value | tensor, ... | session | ...
+//
+// Every part begins at a multiple of 8 bytes. What is read is checked like a message of a client:
+// the functions that requests use open the sessions and charge the user.
+#include "daemon/resource/session_image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/core/span.h"
+
+#define MAGIC  0x73656e6f69737365u
+#define FORMAT 1u // an image of another format is refused, and its sessions are lost
+#define SEALS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+struct image_header {
+    uint64_t magic;
+    uint32_t format;
+    uint32_t session_count;
+};
+
+struct image_session {
+    uint64_t id;
+    uint32_t tensor_count;
+    uint32_t reserved;
+};
+
+struct image_tensor {
+    uint32_t name_bytes;   // with NUL
+    uint32_t output_bytes; // with NUL; 0: the tensor belongs to no pair
+    uint64_t value_bytes;
+    uint32_t dtype;
+    uint8_t present, shaped, is_history, axis;
+    struct inf_shape shape, first_shape;
+};
+
+// --- writing ---
+
+// The image while it is written. With NULL, only its size is counted.
+struct image_writer {
+    uint8_t *bytes;
+    size_t size;
+};
+
+static void write_part(struct image_writer *writer, const void *bytes, size_t size)
+{
+    if (writer->bytes != NULL && size > 0)
+        memcpy(writer->bytes + writer->size, bytes, size);
+    writer->size = inf_size_align(writer->size + size, 8);
+}
+
+static size_t find_value_bytes(const struct inf_session_tensor *tensor)
+{
+    size_t size = 0;
+    if (tensor->present && !inf_shape_bytes(&tensor->shape, tensor->dtype, &size))
+        return 0;
+    return size;
+}
+
+// Writes the elements of a tensor. A history with room for more rows is written without them.
+static void write_value(struct image_writer *writer, const struct inf_session_tensor *tensor,
+                        size_t size)
+{
+    size_t sequences = 1, rows = (size_t)tensor->shape.dims[tensor->axis];
+    if (tensor->room == 0 || size == 0) {
+        write_part(writer, tensor->now.data, size);
+        return;
+    }
+    for (uint8_t i = 0; i < tensor->axis; i++)
+        sequences *= (size_t)tensor->shape.dims[i];
+    size_t used = size / sequences, step = used / rows * tensor->room;
+    for (size_t i = 0; i < sequences && writer->bytes != NULL; i++)
+        memcpy(writer->bytes + writer->size + i * used, tensor->now.data + i * step, used);
+    writer->size = inf_size_align(writer->size + size, 8);
+}
+
+static void write_tensor(struct image_writer *writer, const struct inf_session_tensor *tensor)
+{
+    const struct image_tensor head = {
+        .name_bytes = (uint32_t)strlen(tensor->name) + 1,
+        .output_bytes = tensor->output != NULL ? (uint32_t)strlen(tensor->output) + 1 : 0,
+        .value_bytes = find_value_bytes(tensor),
+        .dtype = tensor->dtype,
+        .present = tensor->present,
+        .shaped = tensor->shaped,
+        .is_history = tensor->is_history,
+        .axis = tensor->axis,
+        .shape = tensor->shape,
+        .first_shape = tensor->first_shape};
+    write_part(writer, &head, sizeof head);
+    write_part(writer, tensor->name, head.name_bytes);
+    write_part(writer, tensor->output, head.output_bytes);
+    write_value(writer, tensor, (size_t)head.value_bytes);
+}
+
+static void write_sessions(struct image_writer *writer, const struct inf_session_table *table)
+{
+    const struct image_header header = {
+        .magic = MAGIC, .format = FORMAT, .session_count = table->count};
+    write_part(writer, &header, sizeof header);
+    for (const struct inf_session *session = table->sessions; session != NULL;
+         session = session->next) {
+        const struct image_session head = {.id = session->id,
+                                           .tensor_count = session->tensor_count};
+        write_part(writer, &head, sizeof head);
+        for (uint32_t i = 0; i < session->tensor_count; i++)
+            write_tensor(writer, session->tensors[i]);
+    }
+}
+
+static enum inf_code fill_memfd(int fd, const struct inf_session_table *table, size_t size,
+                                struct inf_error *err)
+{
+    struct image_writer writer = {0};
+    if (ftruncate(fd, (off_t)size) < 0)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    writer.bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (writer.bytes == MAP_FAILED)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    write_sessions(&writer, table);
+    munmap(writer.bytes, size);
+    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    return INF_OK;
+}
+
+enum inf_code inf_session_image_write(const struct inf_session_table *table, int *out_fd,
+                                      struct inf_error *err)
+{
+    struct image_writer counter = {0};
+    write_sessions(&counter, table);
+    if (counter.size > INF_LIMIT_KEPT_SESSION_BYTES)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %zu bytes, at most %u are kept",
+                        counter.size, INF_LIMIT_KEPT_SESSION_BYTES);
+    int fd = memfd_create("inferd-sessions", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    enum inf_code code = fill_memfd(fd, table, counter.size, err);
+    if (code == INF_OK)
+        *out_fd = fd;
+    else
+        close(fd);
+    return code;
+}
+
+// --- reading ---
+
+static enum inf_code refuse_image(struct inf_error *err)
+{
+    return inf_fail(err, INF_INVALID, "the image of sessions is damaged");
+}
+
+// Takes the next `size` bytes of the image. Returns NULL if it has fewer.
+static const void *take_part(struct inf_span *image, uint64_t size)
+{
+    if (size > image->size)
+        return NULL;
+    const void *part = image->data;
+    size_t whole = INF_MIN(inf_size_align((size_t)size, 8), image->size);
+    image->data += whole;
+    image->size -= whole;
+    return part;
+}
+
+// Returns true if `text` is a string of `size` bytes with its NUL.
+static bool is_text(const char *text, uint32_t size)
+{
+    return text != NULL && size > 1 && size <= INF_LIMIT_TENSOR_NAME + 1 &&
+           memchr(text, '\0', size) == text + size - 1;
+}
+
+// A tensor of the image, with pointers into it.
+struct tensor_part {
+    struct image_tensor head;
+    const char *name, *output; // output is NULL: no pair
+    const void *value;
+};
+
+static enum inf_code take_tensor(struct inf_span *image, struct tensor_part *tensor,
+                                 struct inf_error *err)
+{
+    size_t size = 0;
+    const struct image_tensor *head = take_part(image, sizeof *head);
+    if (head == NULL)
+        return refuse_image(err);
+    tensor->head = *head;
+    tensor->name = take_part(image, head->name_bytes);
+    tensor->output = take_part(image, head->output_bytes);
+    if (head->output_bytes == 0)
+        tensor->output = NULL;
+    tensor->value = take_part(image, head->value_bytes);
+    if (!is_text(tensor->name, head->name_bytes) ||
+        (head->output_bytes > 0 && !is_text(tensor->output, head->output_bytes)) ||
+        tensor->value == NULL || head->dtype >= INF_DTYPE_COUNT || head->present > 1 ||
+        head->shaped > 1 || head->is_history > 1 ||
+        (head->is_history && (!head->present || head->axis >= head->shape.rank)))
+        return refuse_image(err);
+    if (head->shaped &&
+        (!inf_shape_valid(&head->first_shape) || !inf_shape_known(&head->first_shape)))
+        return refuse_image(err);
+    if (head->present &&
+        (head->dtype == INF_DTYPE_BYTES || !inf_shape_valid(&head->shape) ||
+         !inf_shape_bytes(&head->shape, head->dtype, &size) || size != head->value_bytes))
+        return refuse_image(err);
+    return INF_OK;
+}
+
+// Reads one session: first its pairs, which open it, then the values.
+static enum inf_code read_session(struct inf_session_table *table, struct inf_span *image,
+                                  struct inf_session_message *message,
+                                  struct tensor_part parts[INF_LIMIT_SESSION_TENSORS],
+                                  struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_session *session = NULL;
+    const struct image_session *head = take_part(image, sizeof *head);
+    if (head == NULL || head->id == 0 || head->tensor_count > INF_LIMIT_SESSION_TENSORS)
+        return refuse_image(err);
+    *message = (struct inf_session_message){.session_id = head->id};
+    for (uint32_t i = 0; i < head->tensor_count; i++) {
+        INF_TRY(take_tensor(image, &parts[i], err));
+        if (parts[i].output == NULL)
+            continue;
+        message->states[message->state_count++] =
+            (struct inf_session_state){.output = parts[i].output,
+                                       .input = parts[i].name,
+                                       .shaped = parts[i].head.shaped,
+                                       .shape = parts[i].head.first_shape};
+    }
+    INF_TRY(inf_session_open(table, message, err));
+    INF_TRY(inf_session_find(table, message->session_id, &session, err));
+    for (uint32_t i = 0; i < head->tensor_count; i++) {
+        const struct image_tensor *tensor = &parts[i].head;
+        uint32_t index;
+        INF_TRY(inf_session_obtain_tensor(session, parts[i].name, &index, err));
+        if (!tensor->present)
+            continue;
+        INF_TRY(inf_session_set_tensor(session, index, tensor->dtype, &tensor->shape,
+                                       parts[i].value, err));
+        session->tensors[index]->is_history = tensor->is_history == 1;
+        session->tensors[index]->axis = tensor->axis;
+    }
+    return INF_OK;
+}
+
+static enum inf_code read_sessions(struct inf_session_table *table, struct inf_span image,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    struct tensor_part *parts = calloc(INF_LIMIT_SESSION_TENSORS, sizeof *parts);
+    struct inf_session_message *message = calloc(1, sizeof *message);
+    const struct image_header *header = take_part(&image, sizeof *header);
+    enum inf_code code = INF_OK;
+    if (parts == NULL || message == NULL)
+        code = inf_fail(err, INF_EXHAUSTED, "no memory for sessions");
+    else if (header == NULL || header->magic != MAGIC || header->format != FORMAT)
+        code = refuse_image(err);
+    for (uint32_t i = 0; code == INF_OK && i < header->session_count; i++)
+        code = read_session(table, &image, message, parts, err);
+    free(message);
+    free(parts);
+    return code;
+}
+
+enum inf_code inf_session_image_read(struct inf_session_table *table, int fd, struct inf_error *err)
+{
+    struct stat file;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) < 0 || file.st_size <= 0 ||
+        (uint64_t)file.st_size > INF_LIMIT_KEPT_SESSION_BYTES)
+        return refuse_image(err);
+    size_t size = (size_t)file.st_size;
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (memory == MAP_FAILED)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    enum inf_code code = read_sessions(table, (struct inf_span){memory, size}, err);
+    munmap(memory, size);
+    return code;
+}

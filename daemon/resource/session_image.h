@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sessions of a connection as a memfd, so that a restart of the daemon keeps them.
+#ifndef INF_DAEMON_RESOURCE_SESSION_IMAGE_H
+#define INF_DAEMON_RESOURCE_SESSION_IMAGE_H
+
+#include "daemon/resource/session.h"
+
+// Most bytes of the sessions of one connection that a restart keeps. Copying them is a part of the
+// pause of all clients.
+#define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
+
+// Writes all sessions of a table, none of which has a request in flight, to a new sealed memfd.
+//
+// INF_EXHAUSTED  the sessions have more than INF_LIMIT_KEPT_SESSION_BYTES; or memory or descriptors
+//                are exhausted.
+enum inf_code inf_session_image_write(const struct inf_session_table *table, int *out_fd,
+                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Opens the sessions that a memfd describes, in a table that has none. The caller closes the memfd.
+// On failure the table has those that were read before.
+//
+// INF_INVALID    the memfd is not one that inf_session_image_write() has written, or damaged.
+// INF_EXHAUSTED  the user may not have so many bytes of sessions, or memory is exhausted.
+enum inf_code inf_session_image_read(struct inf_session_table *table, int fd,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,516 @@
+#!/usr/bin/env python3
+"""test_handover.py DAEMON SOURCE_ROOT [TEST...] - what a restart and kill -9 leave to the
+next process: connections, regions, and exactly one answer to each request."""
+import fcntl
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+DAEMON = os.path.abspath(sys.argv[1])
+# The codec alone: the package needs numpy.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(sys.argv[2]) / 'client/python/inferd')]
+sys.dont_write_bytecode = True
+from _proto import decode, encode
+from manager import Manager
+from models import write_chain, write_state_model, write_sum
+from raw_client import (
+    ERROR_FLAG,
+    F_ADD_SEALS,
+    FINAL,
+    INFER,
+    SEALS,
+    SESSION_OPEN,
+    STATUS,
+    TYPES,
+    Closed,
+    Raw,
+    pack,
+)
+
+UNAVAILABLE, ABORTED = 14, 10
+NOT_BEGUN, OUTCOME_UNKNOWN, SESSION_LOST = 49, 50, 31
+F_SEAL_WRITE = 8
+ONES = struct.pack('<4f', 1, 1, 1, 1)
+
+
+def ask(rows=1, model='m', name='a_input', **fields):
+    tensor = {'name': name, 'datatype': 'FP32', 'shape': [rows, 4]}
+    return {'model_name': model, 'inputs': [tensor], **fields}
+
+
+class Handover(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory(prefix='inferd-handover-')
+        self.addCleanup(self.holder.cleanup)
+        self.folder = Path(self.holder.name)
+        self.models = self.folder / 'models'
+        self.models.mkdir()
+        write_sum(self.models / 'm')  # each output is 12 for ones
+        self.clients = []
+
+    def start(self, *arguments, room=8192):
+        command = [DAEMON, f'--repository={self.models}', '--backends=ref', '--watch=never',
+                   f'--cache-dir={self.folder}', *arguments]
+        self.manager = Manager(self.folder, command, room)
+        self.addCleanup(self.manager.close)
+        self.manager.start()
+        self.manager.wait_for_models()
+        return self.manager
+
+    def connect(self, path=None, **options):
+        client = Raw(path or self.manager.data, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def kept(self, count=1, **options):
+        """Returns a client whose connection is kept; `count` connections are, with it."""
+        client = self.connect(**options)
+        self.manager.wait_for_names('inferd-c-', count)
+        return client
+
+    def check_infer(self, client, value=12.0):
+        frame = client.call('ModelInferRequest', ask(), ONES)
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+        self.assertEqual(struct.unpack('<3f', frame.data), (value,) * 3)
+
+    def check_failure(self, frame, reason, code=UNAVAILABLE):
+        self.assertTrue(frame.flags & ERROR_FLAG, frame.flags)
+        status = frame.status()
+        self.assertEqual((status['code'], status['reason']), (code, reason), status)
+
+    def server_status(self):
+        client = self.connect(self.manager.admin)
+        frame = client.call('Empty', {}, method=STATUS)
+        client.close()
+        return decode('ServerStatusResponse', frame.meta)
+
+    def check_books(self):
+        """Every accepted request is answered; the one that asks is not yet."""
+        status = self.server_status()
+        self.assertEqual(status['requests_in_flight'], 1)
+        self.assertEqual(
+            status['requests_accepted'], status['requests_ok'] + status['requests_failed'] + 1
+        )
+
+    # --- connections ---
+
+    def test_idle_connections_survive(self):
+        self.start()
+        client = self.kept()
+        admin = self.kept(2, path=self.manager.admin)
+        self.assertEqual(admin.greeting['role'], 'admin')
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM):
+            self.manager.restart(number)
+            self.check_infer(client)
+            frame = admin.call('RepositoryModelLoadRequest', {'model_name': 'm'}, method=17)
+            self.assertEqual(frame.flags & ERROR_FLAG, 0)
+            # The role comes from the socket, not from the handover.
+            frame = client.call('RepositoryModelLoadRequest', {'model_name': 'm'}, method=17)
+            self.check_failure(frame, 19, 7)
+            self.check_books()
+        self.assertIn('connections taken over kept=2 lost=0', self.manager.log())
+
+    def test_closed_connections_leave_the_store(self):
+        self.start()
+        client, other = self.kept(1), self.kept(2)
+        client.close()
+        self.manager.wait_for_names('inferd-c-', 1)
+        self.manager.restart()
+        other.close()
+        self.manager.wait_for_names('inferd-c-', 0)
+        self.assertEqual(self.manager.names(), ['inferd-handover'])
+
+    def test_a_client_that_leaves_meanwhile_is_noticed(self):
+        self.start()
+        client, other = self.kept(1), self.kept(2)
+        self.manager.end(signal.SIGKILL)
+        client.close()
+        self.manager.start()
+        self.manager.wait_for_names('inferd-c-', 1)
+        self.check_infer(other)
+
+    def test_requests_sent_meanwhile_are_answered(self):
+        self.start()
+        client = self.kept()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self.manager.end(number)
+            for _ in range(5):
+                client.request('ModelInferRequest', ask(), ONES)
+            client.send(TYPES['PING'], 7)
+            self.manager.start()
+            frames = [client.next() for _ in range(6)]
+            self.assertEqual([f.flags for f in frames if f.type == TYPES['RESPONSE']], [FINAL] * 5)
+            self.assertEqual([f.stream for f in frames if f.type == TYPES['PONG']], [7])
+            self.assertEqual(client.open, {})
+
+    def test_without_room_all_is_as_without_a_store(self):
+        self.start(room=0)
+        client = self.connect()
+        self.check_infer(client)
+        self.assertEqual(self.manager.names(), [])
+        self.manager.restart()
+        self.assertEqual(client.next().type, TYPES['GOAWAY'])
+        with self.assertRaises(Closed):
+            client.next()
+
+    def test_connections_beyond_the_room_end(self):
+        self.start(room=3)
+        kept = [self.kept(1), self.kept(2)]
+        other = self.connect()
+        self.check_infer(other)
+        self.assertEqual(len(self.manager.names()), 3)
+        self.manager.restart()
+        self.assertEqual(other.next().type, TYPES['GOAWAY'])
+        with self.assertRaises(Closed):
+            other.next()
+        for client in kept:
+            self.check_infer(client)
+
+    # --- regions ---
+
+    def test_regions_survive(self):
+        self.start()
+        client = self.kept()
+        memory = client.register(5, 8192)
+        memory[:16] = ONES
+        other = client.register(6, 4096, writable=False)
+        self.manager.wait_for_names('inferd-r-', 2)
+        inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [1, 4],
+                   'location': {'region_id': 5, 'length': 16}}]
+        outputs = [{'name': 'a', 'location': {'region_id': 5, 'offset': 4096, 'length': 12}}]
+        message = {'model_name': 'm', 'inputs': inputs, 'outputs': outputs}
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self.manager.restart(number)
+            memory[4096:4108] = bytes(12)
+            frame = client.call('ModelInferRequest', message)
+            self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+            self.assertEqual(struct.unpack('<3f', memory[4096:4108]), (12.0,) * 3)
+            self.assertEqual(self.server_status()['regions'], 2)
+        client.send(TYPES['MEM_UNREGISTER'], 99, encode('MemUnregister', {'region_id': 5}))
+        frame = client.next()
+        self.assertEqual((frame.type, frame.stream), (TYPES['MEM_RELEASED'], 99))
+        self.manager.wait_for_names('inferd-r-', 1)
+        other.close()
+
+    def test_regions_of_the_daemons_own_survive(self):
+        self.start()
+        client = self.kept()
+        client.send(TYPES['MEM_ALLOC'], 50, encode('MemAlloc', {'region_id': 9, 'size': 8192}))
+        frame = client.next()
+        memory = mmap.mmap(frame.fds[0], 8192)
+        os.close(frame.fds[0])
+        self.manager.wait_for_names('inferd-r-', 1)
+        outputs = [{'name': 'a', 'location': {'region_id': 9, 'offset': 4096, 'length': 12}}]
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            self.manager.restart(number)
+            memory[4096:4108] = bytes(12)
+            frame = client.call('ModelInferRequest', ask(outputs=outputs), ONES)
+            self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+            self.assertEqual(struct.unpack('<3f', memory[4096:4108]), (12.0,) * 3)
+
+    # --- sessions ---
+
+    def open_session(self, client, session=3):
+        pair = {'output': 'a', 'input': 'a_input', 'shape': [1, 4], 'shaped': True}
+        frame = client.call('SessionOpenRequest', {'session_id': session, 'states': [pair]},
+                            method=SESSION_OPEN)
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+
+    def step(self, client, data=b'', session=3):
+        """Runs one step of a session; the state comes from the session unless it is sent."""
+        message = {'model_name': 's', 'session_id': session, 'outputs': [{'name': 'a'}]}
+        if data:
+            message['inputs'] = ask()['inputs']
+        return client.call('ModelInferRequest', message, data)
+
+    def test_sessions_survive_a_restart(self):
+        write_state_model(self.models / 's')
+        self.start()
+        client = self.kept()
+        self.open_session(client)
+        self.open_session(client, 4)  # has no value yet
+        self.assertEqual(struct.unpack('<4f', self.step(client, ONES).data), (2.0,) * 4)
+        for value in (4.0, 8.0, 16.0):
+            self.manager.restart()
+            frame = self.step(client)
+            self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+            self.assertEqual(struct.unpack('<4f', frame.data), (value,) * 4)
+            self.assertEqual(self.manager.names('inferd-s-'), [])
+        self.assertEqual(struct.unpack('<4f', self.step(client, session=4).data), (0.0,) * 4)
+        self.manager.restart(signal.SIGKILL)
+        self.check_failure(self.step(client), SESSION_LOST, ABORTED)
+        self.check_failure(self.step(client, session=4), SESSION_LOST, ABORTED)
+        self.check_books()
+
+    def test_damaged_sessions_are_lost_and_nothing_else(self):
+        write_state_model(self.models / 's')
+        self.start()
+        client = self.kept()
+        for at in range(0, 400, 8):
+            self.open_session(client)
+            self.step(client, ONES)
+            self.assertEqual(os.waitstatus_to_exitcode(self.manager.end()), 0)
+            with self.manager.lock:
+                index = next(i for i, (name, _) in enumerate(self.manager.store)
+                             if name.startswith('inferd-s-'))
+                name, fd = self.manager.store[index]
+                image = bytearray(os.pread(fd, 1 << 20, 0))
+                if at + 8 > len(image):
+                    break
+                image[at : at + 8] = bytes([255] * 8)
+                copy = os.memfd_create('sessions', os.MFD_ALLOW_SEALING)
+                os.write(copy, image)
+                fcntl.fcntl(copy, F_ADD_SEALS, SEALS | F_SEAL_WRITE)
+                os.close(fd)
+                self.manager.store[index] = (name, copy)
+            self.manager.start()
+            self.check_infer(client)
+            frame = self.step(client, ONES)  # lost, or the damage did not matter
+            if not frame.flags & ERROR_FLAG:
+                frame = client.call('SessionCloseRequest', {'session_id': 3}, method=81)
+                self.assertEqual(frame.flags, FINAL)
+            else:
+                self.check_failure(frame, SESSION_LOST, ABORTED)
+        if self.manager.pid is None:
+            self.manager.start()
+        self.assertGreater(at, 150)
+        damaged = 'the image of sessions is damaged' in self.manager.log()
+        self.assertTrue(damaged, 'the log does not say so')
+
+    # --- requests under way ---
+
+    def test_a_restart_answers_what_has_begun(self):
+        write_chain(self.models / 'slow')
+        self.start('--drain-timeout-ms=60000')
+        client = self.kept()
+        rows = ask(256, 'slow')
+        client.request('ModelInferRequest', rows, ONES * 256)
+        time.sleep(0.1)  # it runs
+        self.manager.restart()
+        frame = client.next()
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+        self.check_infer(client)
+        self.check_books()
+
+    def test_kill_answers_each_request_once(self):
+        write_chain(self.models / 'slow')
+        self.start('--cpu-slots=1')
+        for pipelined in (1, 3):
+            client = self.kept(1 if pipelined == 1 else 2)
+            for _ in range(pipelined):
+                client.request('ModelInferRequest', ask(256, 'slow'), ONES * 256)
+            time.sleep(0.15)  # the first one runs
+            self.manager.restart(signal.SIGKILL)
+            self.check_failure(client.next(), OUTCOME_UNKNOWN)
+            for _ in range(pipelined - 1):
+                self.check_failure(client.next(), NOT_BEGUN)
+            self.assertEqual(client.open, {})
+            self.check_infer(client)
+            self.check_books()
+
+    def test_a_frame_in_part(self):
+        self.start()
+        client = self.kept()
+        for cut, reason in ((10, None), (23, None), (24, NOT_BEGUN), (40, NOT_BEGUN)):
+            client.stream += 1
+            client.open[client.stream] = None
+            frame = pack(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask()), ONES,
+                         INFER)
+            client.socket.sendall(frame[:cut])
+            time.sleep(0.1)  # the daemon reads it
+            self.manager.restart(signal.SIGKILL)
+            client.socket.sendall(frame[cut:])
+            answer = client.next()
+            if reason is None:
+                self.assertEqual(answer.flags, FINAL, cut)
+            else:
+                self.check_failure(answer, reason)
+            self.check_infer(client)
+
+    def test_a_frame_in_part_at_a_restart(self):
+        self.start()
+        client = self.kept()
+        client.stream += 1
+        client.open[client.stream] = None
+        frame = pack(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask()), ONES,
+                     INFER)
+        client.socket.sendall(frame[:40])
+        time.sleep(0.1)
+        os.kill(self.manager.pid, signal.SIGTERM)
+        time.sleep(0.05)
+        # The rest of the frame is read, what follows is not.
+        client.socket.sendall(frame[40:])
+        client.request('ModelInferRequest', ask(), ONES)
+        os.waitpid(self.manager.pid, 0)
+        self.assertEqual(client.next().flags, FINAL)
+        self.assertEqual(len(client.open), 1)
+        self.manager.start()
+        self.assertEqual(client.next().flags, FINAL)
+
+    def test_data_in_part(self):
+        self.start()
+        client = self.kept()
+        data = ONES * 4096
+        meta = encode('Data', {'total_bytes': len(data)})
+        client.stream += 1
+        client.open[client.stream] = None
+        client.send(TYPES['DATA'], client.stream, meta, data[:1024])
+        time.sleep(0.1)
+        self.manager.restart(signal.SIGKILL)
+        client.send(TYPES['DATA'], client.stream, meta, data[1024:2048])
+        client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(4096)),
+                    data[2048:], INFER)
+        self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+        # A large piece that is cut within its data.
+        client.stream += 1
+        client.open[client.stream] = None
+        frame = pack(TYPES['DATA'], client.stream, meta, data[:32768])
+        client.socket.sendall(frame[:20000])
+        time.sleep(0.1)
+        self.manager.restart(signal.SIGKILL)
+        client.socket.sendall(frame[20000:])
+        client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(4096)),
+                    data[32768:], INFER)
+        self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+
+    def test_a_reply_in_part(self):
+        """The client does not read a reply of 6 MiB until the daemon is killed."""
+        self.start()
+        client = self.kept()
+        rows = 1 << 16
+        memory = client.register(1, rows * 16)
+        memory[:] = ONES * rows
+        self.manager.wait_for_names('inferd-r-', 1)
+        inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [rows, 4],
+                   'location': {'region_id': 1, 'length': rows * 16}}]
+        client.request('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        time.sleep(1.5)  # the socket is full
+        self.manager.restart(signal.SIGKILL)
+        pieces = 0
+        while (frame := client.next()).type == TYPES['DATA']:
+            pieces += 1
+        self.assertGreater(pieces, 0)
+        self.check_failure(frame, OUTCOME_UNKNOWN)
+        self.check_infer(client)
+        self.check_books()
+
+    # --- what is left is checked ---
+
+    def replace(self, change):
+        """Changes the stored descriptors while no process runs."""
+        self.manager.end(signal.SIGKILL)
+        with self.manager.lock:
+            change(self.manager.store)
+        self.manager.start()
+
+    def handover_fd(self):
+        return next(fd for name, fd in self.manager.store if name == 'inferd-handover')
+
+    def check_all_lost(self, client):
+        self.assertTrue('is not used' in self.manager.log(), 'the log does not say so')
+        with self.assertRaises(Closed):
+            client.next()
+        # The next clients are kept.
+        again = self.kept()
+        self.manager.restart(signal.SIGKILL)
+        self.check_infer(again)
+
+    def test_a_later_format_that_this_reader_may_read(self):
+        self.start()
+        client = self.kept()
+        self.replace(lambda store: os.pwrite(self.handover_fd(), struct.pack('<II', 2, 1), 16))
+        self.check_infer(client)
+        self.manager.restart()
+        self.check_infer(client)
+
+    def test_a_format_of_the_future(self):
+        self.start()
+        client = self.kept()
+        self.replace(lambda store: os.pwrite(self.handover_fd(), struct.pack('<II', 3, 2), 16))
+        self.check_all_lost(client)
+
+    def test_a_foreign_handover(self):
+        self.start()
+        client = self.kept()
+
+        def swap(store):
+            index = next(i for i, item in enumerate(store) if item[0] == 'inferd-handover')
+            os.close(store[index][1])
+            store[index] = ('inferd-handover', os.memfd_create('foreign'))
+
+        self.replace(swap)
+        self.check_all_lost(client)
+
+    def test_slots_that_are_damaged(self):
+        """The daemon survives whatever is in a slot; connections of others are kept."""
+        self.start()
+        for seed in range(8):
+            clients = [self.connect() for _ in range(2)]
+            self.manager.wait_for_names('inferd-c-', 2)
+            slot = int(self.manager.names('inferd-c-')[0].split('-')[2])
+            at = 4096 + (128 << 10) + slot * (128 << 10)
+
+            def damage(store):
+                # The state and the generation stay, everything else is noise.
+                for offset in (8, 128 + seed * 40, 8192 + seed * 64, 16384):
+                    os.pwrite(self.handover_fd(), bytes([255 - seed] * 40), at + offset)
+
+            self.replace(damage)
+            alive = 0
+            for client in clients:
+                try:
+                    client.socket.settimeout(5)
+                    self.check_infer(client)
+                    alive += 1
+                except (Closed, AssertionError, KeyError, BrokenPipeError):
+                    pass
+            self.assertGreaterEqual(alive, 1)
+            for client in clients:
+                client.close()
+            self.manager.wait_for_names('inferd-c-', 0)
+
+    def test_descriptors_that_are_none_of_ours(self):
+        self.start()
+        client = self.kept()
+        name = self.manager.names('inferd-c-')[0]
+        ends = socket.socketpair()
+
+        def add(store):
+            store.append(('inferd-c-77-1', os.dup(ends[0].fileno())))
+            store.append((name, os.dup(ends[0].fileno())))
+            store.append(('inferd-r-0-1-3', os.open('/dev/null', os.O_RDONLY)))
+            store.append(('inferd-x', os.open('/dev/null', os.O_RDONLY)))
+            store.append(('inferd-c-1-2-3', os.open('/dev/null', os.O_RDONLY)))
+
+        self.replace(add)
+        self.check_infer(client)
+        ends[0].close()
+        self.assertNotIn('inferd-x', self.manager.names())
+
+    def test_a_socket_of_another_daemon_is_refused(self):
+        self.start()
+        client = self.kept()
+        ends = socket.socketpair()
+
+        def swap(store):
+            index = next(i for i, item in enumerate(store) if item[0].startswith('inferd-c-'))
+            store[index] = (store[index][0], os.dup(ends[0].fileno()))
+
+        self.replace(swap)
+        ends[1].settimeout(10)
+        self.assertEqual(ends[1].recv(1), b'')
+        self.manager.wait_for_names('inferd-c-', 0)
+        del client
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
