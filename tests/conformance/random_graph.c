@@ -61,7 +61,7 @@ static void make_list_set(struct one_node *one, struct random *random, uint32_t 
     add_operand(one, random, &item);
 }
 
-static void make_nms(struct one_node *one, struct random *random, uint32_t number)
+static void make_nms_node(struct one_node *one, struct random *random, uint32_t number)
 {
     const float thresholds[] = {0.5f, number % 3 == 0 ? 0.25f : -10.0f};
     int64_t count = random_in(random, 0, 9);
@@ -89,7 +89,7 @@ static case_maker *maker_of(enum inf_op op)
     case INF_OP_LIST_SET:
         return make_list_set;
     case INF_OP_NMS:
-        return make_nms;
+        return make_nms_node;
     default:
         return case_families[op].make;
     }
