@@ -120,8 +120,8 @@ case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_tra
 // normalisation, quantisation and recurrent networks.
 case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
     make_pair_coupling, make_nms, make_bincount, make_one_hot, make_band, make_gather_nd,
-    make_scatter_nd, make_append, make_gather_elements, make_scatter_elements,
-    make_space_to_batch, make_batch_to_space, make_conv_nd, make_conv_nd_transpose, make_pool_nd, make_dilation2d,
+    make_scatter_nd, make_append, make_gather_elements, make_scatter_elements, make_space_to_batch,
+    make_batch_to_space, make_conv_nd, make_conv_nd_transpose, make_pool_nd, make_dilation2d,
     make_lrn, make_normalize, make_resample, make_crop_and_resize, make_roi_align, make_grid_sample,
     make_image_transform, make_quantize, make_dequantize, make_rnn;
 // Functions that make test cases for operators on quantised numbers.

@@ -471,8 +471,8 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
     if (!inf_weight_residency_evicts(&model->residency))
         model->outgrew_offers = true;
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    enum inf_code code = specialize_graph(model, class->shapes, class->room, cancelled, &graph,
-                                          &new_rows, err);
+    enum inf_code code =
+        specialize_graph(model, class->shapes, class->room, cancelled, &graph, &new_rows, err);
     if (code == INF_OK && class->room != 0 && inf_graph_needs_values(graph))
         code = inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
     if (code == INF_OK)
