@@ -416,7 +416,11 @@ class Handover(unittest.TestCase):
         return next(fd for name, fd in self.manager.store if name == 'inferd-handover')
 
     def check_all_lost(self, client):
-        self.assertTrue('is not used' in self.manager.log(), 'the log does not say so')
+        # A thread of its own writes the log.
+        end = time.monotonic() + 20
+        while 'is not used' not in self.manager.log():
+            self.assertLess(time.monotonic(), end, 'the log does not say so')
+            time.sleep(0.01)
         with self.assertRaises(Closed):
             client.next()
         # The next clients are kept.
