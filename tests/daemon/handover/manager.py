@@ -80,6 +80,13 @@ class Manager:
 
     # --- the daemon ---
 
+    def wait_for_log(self, text, seconds=20):
+        """Waits until the log has a text: a thread of its own writes the log."""
+        end = time.monotonic() + seconds
+        while text not in self.log():
+            assert time.monotonic() < end, f"the log lacks '{text}'"
+            time.sleep(0.005)
+
     def start(self, wait=True):
         self.ready.clear()
         self.status = ''

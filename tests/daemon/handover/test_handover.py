@@ -115,7 +115,7 @@ class Handover(unittest.TestCase):
             frame = client.call('RepositoryModelLoadRequest', {'model_name': 'm'}, method=17)
             self.check_failure(frame, 19, 7)
             self.check_books()
-        self.assertIn('connections taken over kept=2 lost=0', self.manager.log())
+        self.manager.wait_for_log('connections taken over kept=2 lost=0')
 
     def test_closed_connections_leave_the_store(self):
         self.start()
@@ -281,8 +281,7 @@ class Handover(unittest.TestCase):
         if self.manager.pid is None:
             self.manager.start()
         self.assertGreater(at, 150)
-        damaged = 'the image of sessions is damaged' in self.manager.log()
-        self.assertTrue(damaged, 'the log does not say so')
+        self.manager.wait_for_log('the image of sessions is damaged')
 
     # --- requests under way ---
 
@@ -416,11 +415,7 @@ class Handover(unittest.TestCase):
         return next(fd for name, fd in self.manager.store if name == 'inferd-handover')
 
     def check_all_lost(self, client):
-        # A thread of its own writes the log.
-        end = time.monotonic() + 20
-        while 'is not used' not in self.manager.log():
-            self.assertLess(time.monotonic(), end, 'the log does not say so')
-            time.sleep(0.01)
+        self.manager.wait_for_log('is not used')
         with self.assertRaises(Closed):
             client.next()
         # The next clients are kept.
