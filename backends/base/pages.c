@@ -27,7 +27,8 @@ struct inf_shared_pages *inf_shared_pages_create(size_t size)
     struct inf_shared_pages *pages = calloc(1, sizeof *pages);
     if (pages == NULL)
         return NULL;
-    pages->memory = inf_pages_alloc(size < LARGE_PAGE ? 64 : LARGE_PAGE, size + (size == 0));
+    pages->memory =
+        inf_pages_alloc(size < LARGE_PAGE ? 64 : LARGE_PAGE, size + INF_PAGES_SLACK_BYTES);
     if (pages->memory == NULL) {
         free(pages);
         return NULL;

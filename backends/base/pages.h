@@ -9,6 +9,9 @@
 
 #include "proto/core/attributes.h"
 
+// Bytes behind packed weights that kernels may read.
+#define INF_PAGES_SLACK_BYTES ((size_t)64)
+
 // Returns `size` uninitialised bytes aligned to `alignment`, a power of two that is at least the
 // size of a pointer; NULL if there is no memory. Requests large pages if whole ones fit; the kernel
 // may refuse. The caller frees the memory with free().
@@ -21,7 +24,8 @@ struct inf_shared_pages {
     void *memory; // aligned to 64, and to a large page if it has one
 };
 
-// Returns a block of `size` uninitialised bytes with one reference; NULL if there is no memory.
+// Returns a block of `size` uninitialised bytes, followed by INF_PAGES_SLACK_BYTES readable bytes,
+// with one reference; NULL if there is no memory.
 struct inf_shared_pages *inf_shared_pages_create(size_t size) INF_NODISCARD;
 
 // Takes another reference and returns the block. Any thread.

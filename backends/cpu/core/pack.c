@@ -315,7 +315,7 @@ static bool alloc_panels(struct inf_cpu_pack *pack, size_t size)
 {
     bool paired = pack->matrix.paired > 0;
     size = inf_size_align(size, ALIGNMENT);
-    pack->panels = inf_pages_alloc(ALIGNMENT, size);
+    pack->panels = inf_pages_alloc(ALIGNMENT, size + (paired ? INF_PAGES_SLACK_BYTES : 0));
     if (pack->panels == NULL)
         return false;
     pack->form.size_bytes = size;

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ISA levels of x86-64: SSE2, AVX2, AVX-512, VNNI and BF16.
+// The ISA levels of x86-64: SSE2, AVX2, AVX-512, VNNI, BF16 and AMX.
 #include "backends/cpu/kernels/isa.h"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// From Linux' asm/prctl.h and arch/x86/include/asm/fpu/types.h (since Linux 5.16).
+#define REQUEST_STATE_PERMISSION 0x1023
+#define STATE_TILE_DATA          18
+
+// Bits of EDX of CPUID leaf 7.
+#define CPUID_AMX_BF16 (1u << 22)
+#define CPUID_AMX_TILE (1u << 24)
+#define CPUID_AMX_INT8 (1u << 25)
 
 // The functions below check one ISA level each with __builtin_cpu_supports(), which also checks
 // that the operating system saves the vector registers of a thread.
@@ -29,6 +42,21 @@ static bool has_avx512_vnni(void)
 static bool has_avx512_bf16(void)
 {
     return has_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
+}
+
+// Linux saves tile registers only for a process that has asked for it. All threads of the process
+// may use them then. The request is refused if the kernel is too old, if a sandbox forbids it, or
+// if a thread has a signal stack that is too small for the registers.
+static bool has_amx(void)
+{
+    const unsigned wanted = CPUID_AMX_TILE | CPUID_AMX_INT8 | CPUID_AMX_BF16;
+    unsigned eax;
+    unsigned ebx;
+    unsigned ecx;
+    unsigned edx;
+    return has_avx512_bf16() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+           (edx & wanted) == wanted &&
+           syscall(SYS_arch_prctl, REQUEST_STATE_PERMISSION, STATE_TILE_DATA) == 0;
 }
 
 static const struct inf_nn nn_baseline = {
@@ -64,6 +92,13 @@ static const struct inf_nn nn_bf16 = {
     .gemm_dot = &inf_nn_gemm_avx512_dot,
     .gemm_dot_half = &inf_nn_gemm_avx512_dot_half,
 };
+static const struct inf_nn nn_amx = {
+    NN_AVX512,
+    .gemm_dot = &inf_nn_gemm_avx512_dot,
+    .gemm_dot_half = &inf_nn_gemm_avx512_dot_half,
+    .gemm_tile = &inf_nn_gemm_amx,
+    .gemm_tile_half = &inf_nn_gemm_amx_half,
+};
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
                                           &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
@@ -71,6 +106,9 @@ static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
                                       &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2};
 static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
                                       &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half};
+static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
+                                     &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
+                                     &inf_gemm_q8_amx};
 
 // VNNI has instructions for integers only, so the VNNI level uses the float loops of AVX-512.
 const struct inf_isa_row inf_isa_rows[] = {
@@ -89,5 +127,8 @@ const struct inf_isa_row inf_isa_rows[] = {
     {{"avx512_bf16", "AVX-512 BF16", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512,
       &inf_pick_avx512, &inf_norm_avx512, &nn_bf16, &q8_vnni},
      has_avx512_bf16},
+    {{"amx", "AMX", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512, &inf_pick_avx512,
+      &inf_norm_avx512, &nn_amx, &q8_amx},
+     has_amx},
     {.present = NULL},
 };

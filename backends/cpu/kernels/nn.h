@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 #include "backends/cpu/kernels/blocks.h"
+#include "backends/cpu/kernels/tile_shape.h"
 #include "backends/cpu/kernels/winograd.h"
 
-#define INF_GEMM_ROWS_MAX       12
-#define INF_GEMM_PANELS         2 // a panel has one or two vectors
+#define INF_GEMM_ROWS_MAX       12 // most pixels of a call whose sums are in vector registers
+#define INF_GEMM_CALL_ROWS      INF_TILE_CALL_ROWS // most pixels of any call
+#define INF_GEMM_PANELS         2                  // a panel has one or two vectors
 #define INF_GEMM_PREFETCH_BYTES 64
 #define INF_DEPTHWISE_ROWS      6 // most input rows that one call reads
 #define INF_DEPTHWISE_FORMS     4
@@ -34,7 +36,8 @@ struct inf_gemm_panel {
     size_t residual_columns; // columns of this panel that have a residual; others add 0
     float min, max;
     size_t y_step;
-    size_t columns; // columns that are written: all except the padding of the last vector
+    size_t columns;    // columns that are written: all except the padding of the last vector
+    size_t tile_depth; // inf_tile_depth() of the pairs in a segment; for kernels with `begin`
 };
 
 // Operands and results of one kernel call: y = epilogue(bias + a * w + residual) for some pixels
@@ -45,6 +48,7 @@ struct inf_gemm {
     // The operands rounded to bf16, indexed by segment. Used instead of `a` if the kernel table has
     // a function round().
     const uint16_t *const *rounded;
+    size_t pixels;  // pixels of the call; read only by kernels with `begin`
     size_t a_first; // elements from a[segment] to the operand of the first pixel
     size_t a_step;  // elements between the operands of neighbouring pixels
     // The address that the kernel prefetches from. It prefetches INF_GEMM_PREFETCH_BYTES for each
@@ -81,10 +85,16 @@ struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
-    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX];
+    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_CALL_ROWS];
     // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the kernels of `gemm` read fp32
     // operands.
     void (*round)(size_t count, const float *x, uint16_t *y);
+    // Prepares this thread for calls with panels of this tile_depth, until it calls end(). NULL:
+    // not needed. Kernels with this function take segments of an even depth only, and read operands
+    // of up to INF_TILE_CALL_ROWS pixels, whatever gemm->pixels is; those behind the last pixel may
+    // have any values.
+    void (*begin)(size_t tile_depth);
+    void (*end)(void);
 };
 
 struct inf_nn_depthwise {
@@ -103,6 +113,9 @@ struct inf_nn {
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
     // Kernels for weights and operands in bf16; NULL if there are none.
     const struct inf_nn_gemm *gemm_dot, *gemm_dot_half;
+    // Kernels for the same operands in tile registers; NULL if there are none. They read 64 bytes
+    // of weights for each vector, so those of gemm_tile_half read 32 bytes behind the panel.
+    const struct inf_nn_gemm *gemm_tile, *gemm_tile_half;
     const struct inf_winograd *winograd; // transforms of Winograd's algorithm
     bool fast; // true: gemm was measured at this level to be as fast as XNNPACK
 };
@@ -110,7 +123,8 @@ struct inf_nn {
 // One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
     inf_nn_gemm_avx512_half, inf_nn_gemm_avx512_bf16, inf_nn_gemm_avx512_bf16_half,
-    inf_nn_gemm_avx512_dot, inf_nn_gemm_avx512_dot_half, inf_nn_gemm_neon;
+    inf_nn_gemm_avx512_dot, inf_nn_gemm_avx512_dot_half, inf_nn_gemm_amx, inf_nn_gemm_amx_half,
+    inf_nn_gemm_neon;
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
     inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half, inf_nn_depthwise_neon;
 

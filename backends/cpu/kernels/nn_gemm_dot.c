@@ -79,16 +79,9 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
     finish_sums(panel, gemm, sum, pixels, vectors);
 }
 
-static void round_all(size_t count, const float *x, uint16_t *y)
+static void round_operands(size_t count, const float *x, uint16_t *y)
 {
-    size_t i = 0;
-    for (; i + INF_VEC_WIDTH <= count; i += INF_VEC_WIDTH)
-        vec_store_rounded(y + i, vec_load(x + i));
-    if (i == count)
-        return;
-    uint16_t rest[INF_VEC_WIDTH];
-    vec_store_rounded(rest, vec_load_some(x + i, count - i));
-    memcpy(y + i, rest, (count - i) * sizeof(*y));
+    vec_round_all(count, x, y);
 }
 
 GEMM_FUNCTIONS
@@ -97,5 +90,5 @@ const struct inf_nn_gemm INF_NN_GEMM = {
     .width = INF_VEC_WIDTH,
     .rows_max = INF_VEC_PIXELS,
     .gemm = {GEMMS(1), GEMMS(2)},
-    .round = round_all,
+    .round = round_operands,
 };

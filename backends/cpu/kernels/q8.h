@@ -11,8 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INF_Q8_ROWS_MAX    12
-#define INF_Q8_VECTORS_MAX 2 // most vectors in a panel
+#include "backends/cpu/kernels/tile_shape.h"
+
+#define INF_Q8_ROWS_MAX    INF_TILE_CALL_ROWS // most pixels of a call
+#define INF_Q8_VECTORS_MAX 2                  // most vectors in a panel
 
 // Requantisation: how 32-bit sums are converted to results. If `scale` is NULL, the results are the
 // sums themselves. Otherwise the results are bytes:
@@ -36,8 +38,9 @@ struct inf_q8_panel {
     // Zero points of the weights, indexed by column, padded; NULL: all zero points are 0.
     const int32_t *zeros;
     struct inf_q8_requant requant;
-    size_t y_step;  // elements between the results of neighbouring pixels
-    size_t columns; // columns that are written: all except the padding of the last vector
+    size_t y_step;     // elements between the results of neighbouring pixels
+    size_t columns;    // columns that are written: all except the padding of the last vector
+    size_t tile_depth; // inf_tile_depth(quads); for kernels with `begin`
 };
 
 // Operands and results of one kernel call, which multiplies some pixels with one panel of weights.
@@ -45,6 +48,7 @@ struct inf_q8_gemm {
     // Indexed by segment (contiguous part of an operand): the operand of the first pixel. If
     // `widen` of the ISA level is not NULL, that function wrote the operand.
     const uint8_t *const *a;
+    size_t pixels;       // pixels of the call; read only by kernels with `begin`
     size_t a_step;       // bytes between the operands of neighbouring pixels
     const int32_t *sums; // sum of the bytes of each pixel; NULL unless the panel has zero points
     void *y;             // results: bytes, or 32-bit integers if there is no scale
@@ -68,6 +72,11 @@ struct inf_q8_gemms {
     int32_t (*sum)(const uint8_t *bytes, size_t count, uint8_t flip);
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
+    // Prepares this thread for calls with panels of this tile_depth, until it calls end(). NULL:
+    // not needed. Kernels with this function read operands of up to INF_TILE_CALL_ROWS pixels,
+    // whatever gemm->pixels is; those behind the last pixel may have any values.
+    void (*begin)(size_t tile_depth);
+    void (*end)(void);
 };
 
 // Input of interleave() (see struct inf_q8_depthwise below): some columns of four rows of x.
@@ -166,12 +175,14 @@ struct inf_q8 {
     const struct inf_q8_depthwise *depthwise;
     // Loops for the last channels of x: their blocks have fewer channels than those of `depthwise`.
     const struct inf_q8_depthwise *depthwise_half;
+    // Kernels for the same operands as those of `gemm`, in tile registers; NULL if there are none.
+    const struct inf_q8_gemms *gemm_tile;
 };
 
 // One table for each ISA level. A build defines only those of its architecture; isa.h gives the
 // tables that this processor uses.
 extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni,
-    inf_gemm_q8_neon, inf_gemm_q8_dotprod;
+    inf_gemm_q8_amx, inf_gemm_q8_neon, inf_gemm_q8_dotprod;
 extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
     inf_eltwise_q8_vnni, inf_eltwise_q8_neon, inf_eltwise_q8_dotprod;
 extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,

@@ -402,4 +402,23 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
 
 #endif
 
+// --- arrays of bf16 ---
+
+#ifdef __AVX512BF16__
+
+// Rounds x[i] to the nearest bf16 for i below `count`.
+INF_VEC_INLINE void vec_round_all(size_t count, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + INF_VEC_WIDTH <= count; i += INF_VEC_WIDTH)
+        vec_store_rounded(y + i, vec_load(x + i));
+    if (i == count)
+        return;
+    uint16_t rest[INF_VEC_WIDTH];
+    vec_store_rounded(rest, vec_load_some(x + i, count - i));
+    memcpy(y + i, rest, (count - i) * sizeof(*y));
+}
+
+#endif
+
 #endif

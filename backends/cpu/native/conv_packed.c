@@ -27,7 +27,8 @@
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
-#define STRIP_PIXELS 48
+#define STRIP_PIXELS      ((size_t)48)
+#define TILE_STRIP_PIXELS ((size_t)64) // a multiple of the pixels of a call, with tile registers
 // Limits for the choice of loops. Weights of more than FEW_WEIGHT_BYTES are evicted from the cache
 // between steps and must be read from memory. Weights of more than CACHED_WEIGHT_BYTES do not stay
 // in the cache during a step, so each strip of pixels reads them again. Strips are then made as
@@ -159,6 +160,26 @@ static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node
     return step->bf16 && !(step->pinned != NULL && step->pinned[node - step->graph->nodes]);
 }
 
+// Kernels for panels of whole vectors, and for those of half vectors.
+struct kernels {
+    const struct inf_nn_gemm *whole, *half;
+};
+
+static struct kernels choose_kernels(const struct inf_conv_packed *conv,
+                                     const struct inf_cpu_step *step, bool bf16)
+{
+    const struct inf_nn *nn = step->isa->nn;
+    bool few = conv->batch * conv->rows * conv->row_pixels <= INF_TILE_FEW_PIXELS;
+    if (!bf16)
+        return (struct kernels){nn->gemm, nn->gemm_half};
+    if (nn->gemm_tile != NULL && conv->depth % 2 == 0 && inf_tile_depth(conv->depth / 2) > 0 &&
+        !few)
+        return (struct kernels){nn->gemm_tile, nn->gemm_tile_half};
+    if (step->bf16_dot)
+        return (struct kernels){nn->gemm_dot, nn->gemm_dot_half};
+    return (struct kernels){nn->gemm_bf16, nn->gemm_bf16_half};
+}
+
 // Packs operand 1 of the node (the weights), which is stored as [outputs][rows] if `transposed`.
 // Operand 2 becomes the bias.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
@@ -170,7 +191,15 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     const void *packed;
     bool bf16 = in_bf16(step, node);
     step->lowered_nodes += bf16;
-    conv->round = bf16 && step->bf16_dot ? nn->gemm_dot->round : NULL;
+    struct kernels kernels = choose_kernels(conv, step, bf16);
+    conv->rows_max = kernels.whole->rows_max;
+    conv->round = kernels.whole->round;
+    conv->begin = kernels.whole->begin;
+    conv->end = kernels.whole->end;
+    conv->tile_depth = conv->begin != NULL ? inf_tile_depth(conv->depth / 2) : 0;
+    conv->copy_step = conv->pointwise && conv->begin != NULL
+                          ? inf_round_bf16_padded_step(conv->a_step)
+                          : conv->a_step;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
     size_t rows = conv->segments * conv->packed_depth; // rows of the packed matrix
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
@@ -187,12 +216,8 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_conv_packed_panel *panel = &conv->panels[conv->panel_count++];
-        bool half = cut.gemm != nn->gemm;
-        if (bf16 && step->bf16_dot)
-            cut.gemm = half ? nn->gemm_dot_half : nn->gemm_dot;
-        else if (bf16)
-            cut.gemm = half ? nn->gemm_bf16_half : nn->gemm_bf16;
-        panel->gemm = cut.gemm->gemm[cut.vectors - 1];
+        const struct inf_nn_gemm *gemm = cut.gemm == nn->gemm ? kernels.whole : kernels.half;
+        panel->gemm = gemm->gemm[cut.vectors - 1];
         panel->first = first;
         panel->width = cut.width;
         panel->weight_bytes = rows * cut.width * sizeof(float);
@@ -203,7 +228,8 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
                                               .min = conv->epilogue.min,
                                               .max = conv->epilogue.max,
                                               .y_step = conv->outputs,
-                                              .columns = cut.columns};
+                                              .columns = cut.columns,
+                                              .tile_depth = conv->tile_depth};
         if (conv->residual_channels > first)
             panel->part.residual_columns = INF_MIN(conv->residual_channels - first, cut.columns);
         w += rows * cut.width;
@@ -242,7 +268,6 @@ enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_
         INF_TRY(inf_native_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise],
                                           err));
     describe_conv(conv, graph, node);
-    conv->rows_max = step->isa->nn->gemm->rows_max;
     conv->epilogue = inf_native_epilogue_of_chain(step, chain, &conv->residual_channels);
     return pack_weights(conv, step, node, false, err);
 }
@@ -259,7 +284,6 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
                                  .batch = 1,
                                  .segments = 1,
                                  .rows = 1,
-                                 .rows_max = step->isa->nn->gemm->rows_max,
                                  .epilogue = inf_native_epilogue_of(step, node, &activation, 3)};
     describe_matrix(graph, node, &conv->inputs, &conv->outputs);
     conv->depth = conv->inputs;
@@ -274,9 +298,16 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
     size_t pixel_bytes = conv->segments * conv->depth * sizeof(float);
+    size_t least = conv->begin != NULL ? TILE_STRIP_PIXELS : STRIP_PIXELS;
     if (pixel_bytes * conv->outputs <= CACHED_WEIGHT_BYTES)
-        return STRIP_PIXELS;
-    return INF_MAX(CACHED_PIXEL_BYTES / pixel_bytes, (size_t)STRIP_PIXELS);
+        return least;
+    size_t unit = inf_conv_packed_strip_unit(conv);
+    return INF_MAX(CACHED_PIXEL_BYTES / pixel_bytes / unit * unit, least);
+}
+
+size_t inf_conv_packed_strip_unit(const struct inf_conv_packed *conv)
+{
+    return conv->begin != NULL ? INF_TILE_ROWS : 1;
 }
 
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv)
@@ -328,8 +359,10 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
                              size_t panel_end)
 {
     size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
-    size_t least = run->count / calls;
-    size_t larger = run->count % calls;
+    // Pixels are shared equally among the calls. With tile registers, all calls but the last one
+    // get as many as the registers hold, because fewer take as long.
+    size_t least = conv->begin != NULL ? conv->rows_max : run->count / calls;
+    size_t larger = conv->begin != NULL ? 0 : run->count % calls;
     // Many weights are read from memory once, so all pixels are computed for each panel. Few
     // weights stay in the cache, so all panels are computed for each pixel and results are written
     // in order.
@@ -337,11 +370,14 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
     const uint16_t *rounded[INF_CONV_SEGMENTS_MAX];
     if (conv->round != NULL)
         inf_round_bf16_run(conv, run, rounded);
+    if (conv->begin != NULL)
+        conv->begin(conv->tile_depth);
     for (size_t first = panel_first; first < panel_end; first += step) {
-        struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->a_step};
+        struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->copy_step};
         size_t at = 0;
         for (size_t i = 0; i < calls; i++) {
-            size_t pixels = least + (i < larger);
+            size_t pixels = INF_MIN(least + (i < larger), run->count - at);
+            gemm.pixels = pixels;
             for (size_t p = first; p < first + step; p++) {
                 const struct inf_conv_packed_panel *panel = &conv->panels[p];
                 gemm.prefetch = choose_prefetch(conv, p, panel_end, i);
@@ -351,10 +387,12 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
                                     : NULL;
                 panel->gemm[pixels - 1](&panel->part, &gemm);
             }
-            gemm.a_first += pixels * conv->a_step;
+            gemm.a_first += pixels * conv->copy_step;
             at += pixels;
         }
     }
+    if (conv->end != NULL)
+        conv->end();
     if (conv->epilogue.map != NULL)
         map_columns(conv, run, panel_first, panel_end);
 }

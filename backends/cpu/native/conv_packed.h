@@ -28,8 +28,14 @@ struct inf_conv_packed {
     size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
     size_t segments, depth;
     size_t a_step; // elements between the operands of neighbouring pixels
+    // Elements between neighbouring pixels in copies of the operands in bf16.
+    size_t copy_step;
     // Rounds `count` operands to bf16. If NULL, operands stay fp32.
     void (*round)(size_t count, const float *x, uint16_t *y);
+    // As in struct inf_nn_gemm: not NULL if the kernels use tile registers.
+    void (*begin)(size_t tile_depth);
+    void (*end)(void);
+    size_t tile_depth;
     size_t packed_depth;     // rows of packed weights for one segment (one row of the window)
     size_t rows, row_pixels; // rows of results in an image, and pixels in a row
     size_t rows_max;         // largest number of pixels in one kernel call
@@ -66,6 +72,9 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
 
 // Returns the number of pixels in a good strip. A longer strip needs more cache and is not faster.
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
+
+// Returns the number that the first pixel of a strip should be a multiple of.
+size_t inf_conv_packed_strip_unit(const struct inf_conv_packed *conv);
 
 // Returns the multiply-adds of one row of results, for all nodes of the chain together.
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv);

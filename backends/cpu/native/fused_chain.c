@@ -38,8 +38,11 @@ static void pixels_tile(const void *context, size_t tile, size_t worker)
     const struct inf_conv_packed *conv = &chain_step->conv;
     size_t group = tile % chain_step->panel_groups;
     size_t strip = tile / chain_step->panel_groups;
-    size_t first = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip, 1);
-    size_t end = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip + 1, 1);
+    size_t unit = inf_conv_packed_strip_unit(conv);
+    size_t first = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip, unit);
+    size_t end = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip + 1, unit);
+    if (first == end)
+        return;
     struct inf_conv_packed_run run = {
         .a = {task->x + first * conv->inputs},
         .count = end - first,
@@ -119,7 +122,8 @@ static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *st
     chain_step->strips =
         inf_native_choose_strips(chain_step->pixels, strip_pixels, chain_step->workers);
     // If there are too few pixels for all threads, the threads share the columns instead.
-    if (chain_step->pixels < 4 * conv->rows_max * chain_step->workers && chain_step->workers > 1) {
+    size_t few = 4 * INF_MIN(conv->rows_max, (size_t)INF_GEMM_ROWS_MAX) * chain_step->workers;
+    if (chain_step->pixels < few && chain_step->workers > 1) {
         chain_step->strips = 1;
         chain_step->panel_groups = INF_MIN(conv->panel_count, chain_step->workers);
     }
@@ -131,7 +135,8 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
     size_t rows = conv->rows / chain_step->strips + 1 + conv->depthwise.rows_max;
     size_t count = chain_step->by_rows
                        ? inf_conv_rows_scratch(conv, rows)
-                       : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips + 1);
+                       : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips +
+                                                          inf_conv_packed_strip_unit(conv));
     if (count == 0)
         return;
     // Round up to whole cache lines, so that two workers do not write to the same line.

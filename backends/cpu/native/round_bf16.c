@@ -56,23 +56,28 @@ bool inf_round_bf16_is_faster(const struct inf_nn *nn)
 
 // --- rounding the operands of a run of pixels ---
 
-// Returns the number of operand elements that a run of `pixels` pixels reads in one segment (one
-// row of the windows).
-static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)
+size_t inf_round_bf16_padded_step(size_t a_step)
 {
-    return (pixels - 1) * conv->a_step + conv->depth;
+    size_t lines = (a_step + LINE_COUNT - 1) / LINE_COUNT;
+    return (lines | 1) * LINE_COUNT;
 }
 
+// Returns the number of bf16 that a run of `pixels` pixels reads in one segment (one row of the
+// windows).
 static size_t segment_room(const struct inf_conv_packed *conv, size_t pixels)
 {
-    return (segment_count(conv, pixels) + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
+    size_t count = (pixels - 1) * conv->copy_step + conv->depth;
+    return (count + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
 }
 
 size_t inf_round_bf16_scratch(const struct inf_conv_packed *conv, size_t count)
 {
     if (conv->round == NULL || count == 0)
         return 0;
-    return conv->segments * segment_room(conv, count) / 2;
+    // Kernels with tile registers read operands behind the last pixel.
+    size_t behind = conv->begin != NULL ? INF_TILE_CALL_ROWS * conv->copy_step : 0;
+    behind = (behind + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
+    return (conv->segments * segment_room(conv, count) + behind) / 2;
 }
 
 uint16_t *inf_round_bf16_target(const struct inf_conv_packed *conv, float *scratch, size_t offset)
@@ -83,11 +88,16 @@ uint16_t *inf_round_bf16_target(const struct inf_conv_packed *conv, float *scrat
 void inf_round_bf16_run(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         const uint16_t **rounded)
 {
-    size_t count = segment_count(conv, run->count);
     uint16_t *to = run->rounded;
     for (size_t s = 0; s < conv->segments; s++, to += segment_room(conv, run->count)) {
         rounded[s] = run->a[s] != NULL ? to : NULL;
-        if (run->a[s] != NULL)
-            conv->round(count, run->a[s], to);
+        if (run->a[s] == NULL)
+            continue;
+        if (conv->copy_step == conv->a_step) {
+            conv->round((run->count - 1) * conv->a_step + conv->depth, run->a[s], to);
+            continue;
+        }
+        for (size_t i = 0; i < run->count; i++)
+            conv->round(conv->depth, run->a[s] + i * conv->a_step, to + i * conv->copy_step);
     }
 }

@@ -12,6 +12,11 @@
 // processor has both kernels, measures both for about 20 us.
 bool inf_round_bf16_is_faster(const struct inf_nn *nn);
 
+// Returns the distance of pixels in a copy in bf16, for kernels with tile registers. It is an odd
+// number of cache lines. Otherwise the rows of a tile register, which are one pixel apart, would
+// compete for a few sets of the cache.
+size_t inf_round_bf16_padded_step(size_t a_step);
+
 // Returns the floats of scratch memory for the rounded operands of a run of `count` pixels; 0 if
 // operands are not rounded.
 size_t inf_round_bf16_scratch(const struct inf_conv_packed *conv, size_t count);

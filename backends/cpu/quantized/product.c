@@ -30,7 +30,12 @@
 
 #include <string.h>
 
-#define STRIP_PIXELS 48 // pixels of a good strip; a longer strip needs more cache and is not faster
+// Pixels of a good strip; a longer strip needs more cache and is not faster. With tile registers a
+// strip is a multiple of the pixels of a call.
+#define STRIP_PIXELS      48
+#define TILE_STRIP_PIXELS 64
+// With fewer pixels than in so many kernel calls of each thread, threads share the columns.
+#define FEW_CALLS 4
 // The number of 8-bit multiply-adds that take as long as one float multiply-add.
 #define MACS_EACH 4
 
@@ -51,6 +56,7 @@ struct product {
     struct inf_q8_windows windows;
     size_t outputs;         // channels of one group of y
     size_t depth, quads;    // bytes in a window of a group, and groups of four of them
+    size_t tile_depth;      // inf_tile_depth(quads) if gemms->begin is not NULL
     size_t pixels;          // number of pixels of y
     bool direct;            // true: a window is one pixel of x, so no window is copied
     bool has_zeros;         // true: at least one zero point of the weights is not 0
@@ -133,7 +139,8 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
         .zeros = product->has_zeros ? zeros : NULL,
         .requant = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
         .y_step = product->windows.groups * product->outputs,
-        .columns = columns};
+        .columns = columns,
+        .tile_depth = product->tile_depth};
     packing->terms += TERMS * width;
     packing->w += INF_CPU_QUAD * product->quads * width;
     *first += columns;
@@ -205,13 +212,17 @@ static void multiply_strip(const struct product_task *task, const struct strip *
     const struct product *product = task->product;
     const struct inf_q8_params *terms = &product->terms;
     size_t rows_max = product->gemms->rows_max;
+    bool tiles = product->gemms->begin != NULL;
     size_t calls = (strip->count + rows_max - 1) / rows_max;
     size_t pixel = 0;
     for (size_t i = 0; i < calls; i++) {
-        size_t pixels = strip->count / calls + (i < strip->count % calls);
+        // With tile registers, all calls but the last one get as many pixels as the registers hold.
+        size_t pixels = tiles ? INF_MIN(rows_max, strip->count - pixel)
+                              : strip->count / calls + (i < strip->count % calls);
         const uint8_t *a[1] = {strip->a + pixel * strip->a_step};
         size_t y = (strip->first + pixel) * product->windows.groups * product->outputs;
         struct inf_q8_gemm gemm = {.a = a,
+                                   .pixels = pixels,
                                    .a_step = strip->a_step,
                                    .sums = strip->sums != NULL ? strip->sums + pixel : NULL};
         for (size_t p = 0; p < panel_count; p++) {
@@ -220,6 +231,15 @@ static void multiply_strip(const struct product_task *task, const struct strip *
         }
         pixel += pixels;
     }
+}
+
+// Returns true if kernels can read the operands of the strip in x.
+static bool reads_in_place(const struct product *product, const struct strip *strip)
+{
+    // Kernels with tile registers read INF_TILE_ROWS operands at once.
+    size_t count = inf_size_align(strip->count, INF_TILE_ROWS);
+    bool inside = product->gemms->begin == NULL || strip->first + count <= product->pixels;
+    return product->direct && product->gemms->widen == NULL && inside;
 }
 
 // Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
@@ -233,7 +253,7 @@ static void prepare_strip(const struct product_task *task, struct strip *strip, 
     int32_t *sums = (int32_t *)(scratch + product->strip_pixels * product->operand_size);
     uint8_t *window = (uint8_t *)(sums + product->strip_pixels);
     const uint8_t *x = task->x + strip->first * product->windows.channels;
-    bool in_place = product->direct && gemms->widen == NULL;
+    bool in_place = reads_in_place(product, strip);
     uint8_t flip = product->direct ? product->terms.flip : 0; // inf_q8_windows_copy() flips too
     strip->a = in_place ? x : operands;
     strip->a_step = in_place ? product->windows.channels : product->operand_size;
@@ -246,6 +266,8 @@ static void prepare_strip(const struct product_task *task, struct strip *strip, 
             inf_q8_windows_copy(&product->windows, &product->terms, task->x, group,
                                 strip->first + i, to);
             bytes = to;
+        } else if (!in_place && gemms->widen == NULL) {
+            memcpy(operands + i * strip->a_step, bytes, product->depth);
         }
         if (product->has_zeros)
             sums[i] = gemms->sum(bytes, product->depth, flip);
@@ -255,16 +277,27 @@ static void prepare_strip(const struct product_task *task, struct strip *strip, 
     strip->sums = product->has_zeros ? sums : NULL;
 }
 
+// Returns the number that the first pixel of a strip is a multiple of.
+static size_t strip_unit(const struct product *product)
+{
+    return product->gemms->begin != NULL ? INF_TILE_ROWS : 1;
+}
+
 static void product_tile(const void *context, size_t tile, size_t worker)
 {
     const struct product_task *task = context;
     const struct product *product = task->product;
     size_t part = tile % product->panel_parts;
     size_t index = tile / product->panel_parts;
-    struct strip strip = {.first =
-                              inf_native_strip_start(product->pixels, product->strips, index, 1)};
+    size_t unit = strip_unit(product);
+    struct strip strip = {
+        .first = inf_native_strip_start(product->pixels, product->strips, index, unit)};
     strip.count =
-        inf_native_strip_start(product->pixels, product->strips, index + 1, 1) - strip.first;
+        inf_native_strip_start(product->pixels, product->strips, index + 1, unit) - strip.first;
+    if (strip.count == 0)
+        return;
+    if (product->gemms->begin != NULL)
+        product->gemms->begin(product->tile_depth);
     size_t begin = product->panel_count * part / product->panel_parts;
     size_t end = product->panel_count * (part + 1) / product->panel_parts;
     for (size_t group = 0; group < product->windows.groups; group++) {
@@ -272,6 +305,8 @@ static void product_tile(const void *context, size_t tile, size_t worker)
         multiply_strip(task, &strip, product->panels + group * product->panel_count + begin,
                        end - begin);
     }
+    if (product->gemms->end != NULL)
+        product->gemms->end();
 }
 
 // Multiplies x with the packed weights.
@@ -324,15 +359,16 @@ static void choose_strips(struct product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->windows.groups * product->depth * product->outputs / MACS_EACH + 1;
     product->workers = inf_native_choose_workers(step, product->pixels * macs);
-    product->strips = inf_native_choose_strips(product->pixels, STRIP_PIXELS, product->workers);
+    size_t wanted = product->gemms->begin != NULL ? TILE_STRIP_PIXELS : STRIP_PIXELS;
+    product->strips = inf_native_choose_strips(product->pixels, wanted, product->workers);
     product->panel_parts = 1;
     // If there are too few pixels for all threads, the threads share the columns instead.
-    size_t few = 4 * product->gemms->rows_max * product->workers;
+    size_t few = FEW_CALLS * step->isa->q8->gemm->rows_max * product->workers;
     if (product->pixels < few && product->workers > 1) {
         product->strips = 1;
         product->panel_parts = INF_MIN(product->panel_count, product->workers);
     }
-    product->strip_pixels = product->pixels / product->strips + 1;
+    product->strip_pixels = product->pixels / product->strips + strip_unit(product);
 }
 
 // Returns true if operand `input` of the node is present and computed.
@@ -379,19 +415,34 @@ static enum inf_code choose_run(struct product *product, struct inf_cpu_step *st
     return INF_OK;
 }
 
+// Chooses the kernels: those with tile registers if they are faster.
+static void choose_gemms(struct product *product, const struct inf_cpu_step *step)
+{
+    const struct inf_q8 *q8 = step->isa->q8;
+    product->gemms = q8->gemm;
+    if (q8->gemm_tile == NULL || product->pixels <= INF_TILE_FEW_PIXELS)
+        return;
+    product->tile_depth = inf_tile_depth(product->quads);
+    if (product->tile_depth > 0)
+        product->gemms = q8->gemm_tile;
+}
+
 static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
                                   struct inf_error *err)
 {
-    product->gemms = step->isa->q8->gemm;
     product->quads = (product->depth + 3) / 4;
+    choose_gemms(product, step);
     INF_TRY(alloc_panels(product, step, err));
     INF_TRY(choose_run(product, step, err));
     choose_strips(product, step);
     bool widens = product->gemms->widen != NULL;
     product->operand_size = (widens ? 2 : 1) * INF_CPU_QUAD * product->quads;
-    if (product->direct && !widens && !product->has_zeros)
+    bool tiles = product->gemms->begin != NULL;
+    if (product->direct && !widens && !product->has_zeros && !tiles)
         return INF_OK;
     size_t operands = product->strip_pixels * (product->operand_size + sizeof(int32_t));
+    if (tiles)
+        operands += INF_TILE_CALL_ROWS * product->operand_size;
     product->scratch_step = inf_size_align(operands + INF_CPU_QUAD * product->quads, 64) + 64;
     step->scratch_count = inf_q8_scratch_count(product->workers * product->scratch_step);
     return INF_OK;

@@ -3,6 +3,8 @@
 // operands take a third of an L1 cache of 32 KiB.
 #include "tests/tools/kernels/peak.h"
 
+#include <math.h>
+
 #include "backends/base/clock.h"
 #include "backends/cpu/kernels/isa.h"
 #include "proto/core/span.h"
@@ -15,8 +17,8 @@
 // Buffers for the operands of all measured loops. They contain zeros, which are valid in every
 // element type.
 struct operands {
-    _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
-    float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
+    _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_CALL_ROWS * WIDTH_MAX];
+    float a[INF_GEMM_CALL_ROWS * DEPTH], bias[WIDTH_MAX];
 };
 
 // Measures several times how many multiply-adds per second `run` computes, and returns the highest
@@ -46,16 +48,27 @@ static void run_floats(const void *loop, struct operands *operands)
                                    .w = operands->w,
                                    .bias = operands->bias,
                                    .y_step = WIDTH_MAX,
-                                   .columns = 2 * nn->width};
-    struct inf_gemm gemm = {.a = segments, .rounded = rounded, .a_step = DEPTH, .y = operands->y};
+                                   .columns = 2 * nn->width,
+                                   .tile_depth = inf_tile_depth(DEPTH / 2)};
+    struct inf_gemm gemm = {.a = segments,
+                            .rounded = rounded,
+                            .pixels = nn->rows_max,
+                            .a_step = DEPTH,
+                            .y = operands->y};
     nn->gemm[1][nn->rows_max - 1](&panel, &gemm);
 }
 
 static double float_rate(const struct inf_nn_gemm *nn)
 {
-    return nn == NULL ? 0
-                      : measure_rate(run_floats, nn,
-                                     (double)(nn->rows_max * 2 * nn->width) * (double)DEPTH);
+    if (nn == NULL)
+        return 0;
+    if (nn->begin != NULL)
+        nn->begin(inf_tile_depth(DEPTH / 2));
+    double rate =
+        measure_rate(run_floats, nn, (double)(nn->rows_max * 2 * nn->width) * (double)DEPTH);
+    if (nn->end != NULL)
+        nn->end();
+    return rate;
 }
 
 static void run_bytes(const void *loop, struct operands *operands)
@@ -67,17 +80,30 @@ static void run_bytes(const void *loop, struct operands *operands)
                                  .w = (const int8_t *)operands->w,
                                  .bias = (const int32_t *)operands->bias,
                                  .y_step = WIDTH_MAX,
-                                 .columns = 2 * q8->width};
-    struct inf_q8_gemm gemm = {.a = segments, .a_step = (size_t)4 * DEPTH, .y = operands->y};
+                                 .columns = 2 * q8->width,
+                                 .tile_depth = inf_tile_depth(DEPTH)};
+    struct inf_q8_gemm gemm = {
+        .a = segments, .pixels = q8->rows_max, .a_step = (size_t)4 * DEPTH, .y = operands->y};
     q8->gemm[1][q8->rows_max - 1](&panel, &gemm);
+}
+
+static double byte_rate(const struct inf_q8_gemms *q8)
+{
+    if (q8 == NULL)
+        return 0;
+    if (q8->begin != NULL)
+        q8->begin(inf_tile_depth(DEPTH));
+    double rate = measure_rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH);
+    if (q8->end != NULL)
+        q8->end();
+    return rate;
 }
 
 struct tool_peaks tool_peaks(void)
 {
     const struct inf_isa *isa = inf_isa_best();
-    const struct inf_q8_gemms *q8 = isa->q8->gemm;
-    return (struct tool_peaks){
-        .fp32 = float_rate(isa->nn->gemm),
-        .bf16 = float_rate(isa->nn->gemm_dot),
-        .q8 = measure_rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH)};
+    const struct inf_nn *nn = isa->nn;
+    return (struct tool_peaks){.fp32 = float_rate(nn->gemm),
+                               .bf16 = fmax(float_rate(nn->gemm_dot), float_rate(nn->gemm_tile)),
+                               .q8 = fmax(byte_rate(isa->q8->gemm), byte_rate(isa->q8->gemm_tile))};
 }

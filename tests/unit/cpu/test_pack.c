@@ -309,6 +309,16 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
 
 // --- packs that were kept in a file ---
 
+// Kernels with tile registers read behind the last panel. The sanitizer sees a block that is too
+// short.
+Test(pack, shared_pages_are_followed_by_bytes_that_kernels_may_read)
+{
+    struct inf_shared_pages *pages = inf_shared_pages_create(4096);
+    cr_assert_not_null(pages);
+    memset(pages->memory, 0, 4096 + INF_PAGES_SLACK_BYTES);
+    inf_shared_pages_unref(&pages);
+}
+
 // Copies a record with its parts, as if it had been written to a file and read again.
 static struct inf_form_record copy_record(const struct inf_form_record *record)
 {
@@ -447,6 +457,13 @@ Test(pack, that_does_not_fit_its_constant_is_not_adopted)
     struct inf_form_record changed = copy_record(&record);
     memcpy(changed.description + 8 * AT_ISA, "another", 8);
     cr_expect_eq(adopt_record(blob, &changed, &form), INF_UNSUPPORTED);
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const char *name = inf_isa_level(level)->name;
+        memset(changed.description + 8 * AT_ISA, 0, 16);
+        memcpy(changed.description + 8 * AT_ISA, name, strlen(name));
+        if (strcmp(name, packs.isa->name) != 0)
+            cr_expect_eq(adopt_record(blob, &changed, &form), INF_UNSUPPORTED, "%s", name);
+    }
     inf_shared_pages_unref(&changed.pages);
     // Another constant.
     struct inf_blob *other = blob_of(6 * 41);

@@ -58,7 +58,8 @@ static uint8_t *convert_operands(const struct inf_q8_gemms *q8, const struct pro
                                  const uint8_t *a, size_t a_step, size_t *out_step)
 {
     *out_step = q8->widen != NULL ? 8 * p->quads : a_step;
-    uint8_t *operands = malloc(p->segments * p->pixels * *out_step);
+    // Kernels with tile registers read operands behind the last pixel.
+    uint8_t *operands = calloc(p->segments * p->pixels + INF_TILE_CALL_ROWS, *out_step);
     for (size_t i = 0; i < p->segments * p->pixels; i++)
         if (q8->widen != NULL)
             q8->widen(operands + i * *out_step, a + i * a_step, p->quads, 0);
@@ -100,9 +101,14 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                                  .zeros = p->zeros ? zeros : NULL,
                                  .requant = {p->sums ? NULL : scales, -100, 130, 117},
                                  .y_step = y_step,
-                                 .columns = p->columns};
-    struct inf_q8_gemm gemm = {segments, step, sums, y + AROUND};
+                                 .columns = p->columns,
+                                 .tile_depth = inf_tile_depth(p->quads)};
+    struct inf_q8_gemm gemm = {segments, p->pixels, step, sums, y + AROUND};
+    if (q8->begin != NULL)
+        q8->begin(panel.tile_depth);
     q8->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
+    if (q8->end != NULL)
+        q8->end();
     for (size_t i = 0; i < p->pixels; i++) {
         for (size_t c = 0; c < p->columns; c++) {
             uint32_t sum = (uint32_t)bias[c];
@@ -160,28 +166,39 @@ Test(q8, bytes_are_flipped_when_they_are_widened_and_summed)
     }
 }
 
+static void check_products(const struct inf_q8_gemms *q8)
+{
+    for (size_t pixels = 1; pixels <= q8->rows_max; pixels++) {
+        for (size_t vectors = 1; vectors <= INF_Q8_VECTORS_MAX; vectors++) {
+            size_t width = vectors * q8->width;
+            for (size_t columns = width - q8->width + 1; columns <= width; columns++) {
+                struct product product = {.pixels = pixels,
+                                          .vectors = vectors,
+                                          .columns = columns,
+                                          .segments = 1 + columns % 3,
+                                          .quads = 1 + (pixels * 7 + columns) % 30};
+                if (q8->begin != NULL && inf_tile_depth(product.quads) == 0)
+                    continue;
+                check_product(q8, &product);
+                product.zeros = true;
+                check_product(q8, &product);
+                product.sums = true;
+                check_product(q8, &product);
+            }
+        }
+    }
+}
+
 Test(q8, products_are_the_same_bits_at_every_level)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
-        const struct inf_q8_gemms *q8 = inf_isa_level(level)->q8->gemm;
-        printf("%s: %s\n", inf_isa_level(level)->name, q8->name);
-        for (size_t pixels = 1; pixels <= q8->rows_max; pixels++) {
-            for (size_t vectors = 1; vectors <= INF_Q8_VECTORS_MAX; vectors++) {
-                size_t width = vectors * q8->width;
-                for (size_t columns = width - q8->width + 1; columns <= width; columns++) {
-                    struct product product = {.pixels = pixels,
-                                              .vectors = vectors,
-                                              .columns = columns,
-                                              .segments = 1 + columns % 3,
-                                              .quads = 1 + (pixels * 7 + columns) % 30};
-                    check_product(q8, &product);
-                    product.zeros = true;
-                    check_product(q8, &product);
-                    product.sums = true;
-                    check_product(q8, &product);
-                }
-            }
-        }
+        const struct inf_q8 *q8 = inf_isa_level(level)->q8;
+        printf("%s: %s\n", inf_isa_level(level)->name, q8->gemm->name);
+        check_products(q8->gemm);
+        if (q8->gemm_tile == NULL)
+            continue;
+        printf("%s: %s\n", inf_isa_level(level)->name, q8->gemm_tile->name);
+        check_products(q8->gemm_tile);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products whose weights are pairs of bf16, with operands in fp32 and in bf16, compared with sums
 // in double. Runs at every ISA level of this processor that has such products. Every operand ends
-// at a guard page.
+// at a guard page, behind the bytes that kernels with tile registers may read.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
@@ -11,6 +11,8 @@
 #include "backends/base/half.h"
 #include "backends/cpu/kernels/isa.h"
 #include "tests/support/device/fence.h"
+
+#define DEPTH_MAX 50
 
 // Indices of the operands of a call in the array `fences`. Each operand has its own memory that
 // ends at an unreadable page.
@@ -43,6 +45,7 @@ static float draw_number(void)
 
 struct product {
     size_t pixels, vectors, segments, depth;
+    size_t w_slack; // bytes behind the weights that kernels may read
 };
 
 // Packs weights[segment][depth][width] in pairs of consecutive depths of a segment. If the depth is
@@ -50,7 +53,9 @@ struct product {
 static uint32_t *pair_weights(const struct product *p, size_t width, const float *weights)
 {
     size_t pairs = (p->depth + 1) / 2;
-    uint32_t *to = fence_bytes(&fences[W], p->segments * pairs * width * sizeof(*to), 0, 0);
+    uint32_t *to =
+        fence_bytes(&fences[W], p->segments * pairs * width * sizeof(*to) + p->w_slack, 0, 0xff);
+    memset(to, 0, p->segments * pairs * width * sizeof(*to));
     for (size_t s = 0; s < p->segments; s++)
         for (size_t k = 0; k < p->depth; k++)
             for (size_t c = 0; c < width; c++)
@@ -62,7 +67,8 @@ static uint32_t *pair_weights(const struct product *p, size_t width, const float
 
 static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
 {
-    static float weights[3 * 30 * 32], plain[3 * 12 * 33];
+    static float weights[3 * DEPTH_MAX * 32];
+    static float plain[3 * INF_GEMM_CALL_ROWS * (DEPTH_MAX + 1)];
     const size_t width = p->vectors * nn->width;
     const size_t a_step = p->depth + 1;
     const size_t a_count = p->segments * p->pixels * a_step - 1;
@@ -75,7 +81,9 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     for (size_t i = 0; i < a_count; i++)
         plain[i] = i % a_step == p->depth ? NAN : draw_number();
     size_t size = nn->round != NULL ? sizeof(uint16_t) : sizeof(float);
-    void *a = fence_bytes(&fences[A], a_count * size, 0, 0);
+    // Operands behind the last pixel are NaN, and must not change the results.
+    size_t slack = nn->begin != NULL ? INF_TILE_CALL_ROWS * a_step * size : 0;
+    void *a = fence_bytes(&fences[A], a_count * size + slack, 0, 0xff);
     if (nn->round != NULL)
         nn->round(a_count, plain, a);
     else
@@ -93,10 +101,19 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                                          .min = -INFINITY,
                                          .max = INFINITY,
                                          .y_step = width,
-                                         .columns = width};
-    const struct inf_gemm gemm = {
-        .a = segments, .rounded = rounded, .a_step = a_step, .prefetch = w, .y = y};
+                                         .columns = width,
+                                         .tile_depth = inf_tile_depth(p->depth / 2)};
+    const struct inf_gemm gemm = {.a = segments,
+                                  .rounded = rounded,
+                                  .pixels = p->pixels,
+                                  .a_step = a_step,
+                                  .prefetch = w,
+                                  .y = y};
+    if (nn->begin != NULL)
+        nn->begin(panel.tile_depth);
     nn->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
+    if (nn->end != NULL)
+        nn->end();
     for (size_t i = 0; i < p->pixels * width; i++) {
         double sum = 0;
         for (size_t s = 0; s < p->segments; s++)
@@ -110,10 +127,14 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
 
 static void check_products(const struct inf_nn_gemm *nn)
 {
-    for (size_t depth = 1; depth <= 30; depth++)
+    for (size_t depth = 1; depth <= DEPTH_MAX; depth++) {
+        if (nn->begin != NULL && (depth % 2 != 0 || inf_tile_depth(depth / 2) == 0))
+            continue;
+        size_t slack = nn->begin != NULL ? 64 - nn->width * sizeof(float) : 0;
         for (size_t pixels = 1; pixels <= nn->rows_max; pixels++)
             for (size_t vectors = 1; vectors <= INF_GEMM_PANELS; vectors++)
-                check_product(nn, &(struct product){pixels, vectors, 1 + depth % 3, depth});
+                check_product(nn, &(struct product){pixels, vectors, 1 + depth % 3, depth, slack});
+    }
 }
 
 Test(simd_bf16, products_are_sums_of_products)
@@ -121,13 +142,15 @@ Test(simd_bf16, products_are_sums_of_products)
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_isa *isa = inf_isa_level(level);
         const struct inf_nn_gemm *tables[] = {isa->nn->gemm_bf16, isa->nn->gemm_bf16_half,
-                                              isa->nn->gemm_dot, isa->nn->gemm_dot_half};
+                                              isa->nn->gemm_dot,  isa->nn->gemm_dot_half,
+                                              isa->nn->gemm_tile, isa->nn->gemm_tile_half};
         for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
             if (tables[i] == NULL)
                 continue;
             check_products(tables[i]);
-            printf("%s: vectors of %zu, operands in %s\n", isa->name, tables[i]->width,
-                   tables[i]->round != NULL ? "bf16" : "fp32");
+            printf("%s: vectors of %zu, operands in %s%s\n", isa->name, tables[i]->width,
+                   tables[i]->round != NULL ? "bf16" : "fp32",
+                   tables[i]->begin != NULL ? ", tile registers" : "");
         }
     }
 }
@@ -160,5 +183,9 @@ Test(simd_bf16, operands_are_rounded_to_the_nearest)
             check_rounding(nn->gemm_dot);
         if (nn->gemm_dot_half != NULL)
             check_rounding(nn->gemm_dot_half);
+        if (nn->gemm_tile != NULL)
+            check_rounding(nn->gemm_tile);
+        if (nn->gemm_tile_half != NULL)
+            check_rounding(nn->gemm_tile_half);
     }
 }

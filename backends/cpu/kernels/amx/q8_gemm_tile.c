@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 8-bit numbers in tile registers (tile.h). The weights have the layout of q8_gemm.c,
+// which is also that of a tile register: row k of the register has the weights of group k of 16
+// columns. Sums are exact modulo 2^32, as those of all other kernels.
+//
+// A call computes 32 pixels of one or two blocks of 16 columns. It always multiplies 16 or 32 rows
+// of operands, so it reads operands behind the last pixel; their sums are dropped. Calls for one to
+// three pixels use vector registers, because a tile register takes as long for one row as for 16.
+#include "backends/cpu/kernels/amx/tile.h"
+#include "backends/cpu/kernels/q8_store.h"
+
+// Multiplies the operands with the weights of the panel and stores the sums. `wide` and `high` say
+// whether there is a second block of columns and of pixels.
+INF_QVEC_INLINE void multiply_blocks(const struct inf_q8_panel *panel,
+                                     const struct inf_q8_gemm *gemm, inf_tile_sums sums,
+                                     const int wide, const int high)
+{
+    const size_t depth = panel->tile_depth;
+    const size_t a_step = gemm->a_step;
+    const size_t column_step = INF_TILE_COLUMNS * sizeof(uint32_t);
+    const size_t w_step = (wide ? 2 : 1) * column_step;
+    const int8_t *w = panel->w;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (size_t s = 0; s < panel->segments; s++) {
+        const uint8_t *a = gemm->a[s];
+        for (size_t k = 0; k < panel->quads; k += depth) {
+            _tile_loadd(6, w, w_step);
+            _tile_loadd(4, a, a_step);
+            _tile_dpbusd(0, 4, 6);
+            if (wide) {
+                _tile_loadd(7, w + column_step, w_step);
+                _tile_dpbusd(1, 4, 7);
+            }
+            if (high) {
+                _tile_loadd(5, a + INF_TILE_ROWS * a_step, a_step);
+                _tile_dpbusd(2, 5, 6);
+                if (wide)
+                    _tile_dpbusd(3, 5, 7);
+            }
+            a += depth * sizeof(uint32_t);
+            w += depth * w_step;
+        }
+    }
+    _tile_stored(0, sums[0], sizeof(sums[0]));
+    if (wide)
+        _tile_stored(1, sums[0] + INF_TILE_COLUMNS, sizeof(sums[0]));
+    if (high)
+        _tile_stored(2, sums[INF_TILE_ROWS], sizeof(sums[0]));
+    if (high && wide)
+        _tile_stored(3, sums[INF_TILE_ROWS] + INF_TILE_COLUMNS, sizeof(sums[0]));
+}
+
+// Adds the bias to the sums of all pixels, converts them and stores the results.
+INF_QVEC_INLINE void store_sums(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                                const inf_tile_sums sums, const size_t vectors)
+{
+    const bool plain = panel->zeros == NULL && panel->requant.scale != NULL &&
+                       panel->columns == vectors * INF_QVEC_WIDTH;
+    for (size_t i = 0; i < gemm->pixels; i++) {
+        INF_QVEC_UNROLL
+        for (size_t v = 0; v < vectors; v++) {
+            inf_qvec sum = qvec_add(qvec_load(sums[i] + v * INF_TILE_COLUMNS),
+                                    qvec_load(panel->bias + v * INF_QVEC_WIDTH));
+            if (plain)
+                store_plain(panel, gemm, sum, i, v);
+            else
+                store_pixel(panel, gemm, sum, i, v, vectors);
+        }
+    }
+}
+
+INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
+                                    const struct inf_q8_gemm *gemm, const size_t vectors)
+{
+    if (gemm->pixels <= INF_TILE_FEW_PIXELS) {
+        inf_gemm_q8_vnni.gemm[vectors - 1][gemm->pixels - 1](panel, gemm);
+        return;
+    }
+    _Alignas(64) inf_tile_sums sums;
+    if (gemm->pixels > INF_TILE_ROWS)
+        multiply_blocks(panel, gemm, sums, vectors > 1, 1);
+    else
+        multiply_blocks(panel, gemm, sums, vectors > 1, 0);
+    store_sums(panel, gemm, sums, vectors);
+}
+
+static void multiply_narrow(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm)
+{
+    multiply_panel(panel, gemm, 1);
+}
+
+static void multiply_wide(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm)
+{
+    multiply_panel(panel, gemm, 2);
+}
+
+static int32_t sum_bytes(const uint8_t *bytes, size_t count, uint8_t flip)
+{
+    return inf_gemm_q8_vnni.sum(bytes, count, flip);
+}
+
+const struct inf_q8_gemms INF_Q8_GEMM = {
+    .name = INF_Q8_NAME,
+    .width = INF_QVEC_WIDTH,
+    .rows_max = INF_TILE_CALL_ROWS,
+    .sum = sum_bytes,
+    .gemm = {{[0 ... INF_TILE_CALL_ROWS - 1] = multiply_narrow},
+             {[0 ... INF_TILE_CALL_ROWS - 1] = multiply_wide}},
+    .begin = inf_tile_begin,
+    .end = inf_tile_end,
+};
