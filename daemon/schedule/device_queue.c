@@ -12,7 +12,8 @@
 // Prefer the worker that ran last: the memory of its slot is in the caches, and on the cpu device
 // its processor is not the one of the helper threads. A push wakes a worker only if there are more
 // jobs than workers that poll or are about to pop again, and it wakes the one that fell asleep
-// last.
+// last. Another program may take the processor of a worker that was awake, for milliseconds. So the
+// loop does not sleep before such a job was taken, and wakes a sleeping worker after HAND_OVER_NS.
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
@@ -36,6 +37,10 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
+
+// A worker that is awake should take a job within this time, in which it sends a small reply. Else
+// a push wakes another worker after all, which takes 20 to 40 us.
+#define HAND_OVER_NS 100000u
 
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
@@ -182,6 +187,14 @@ static void wake_sleeper(struct inf_device_queue_sleeper *sleeper)
         inf_cond_signal(&sleeper->wake);
 }
 
+// Ends the watch of inf_device_queue_check_hand_over() if no job is queued any longer.
+static void end_hand_over(struct inf_device_queue *queue)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    if (queue->count == 0)
+        atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
+}
+
 // --- pushing, batching and popping jobs ---
 
 // Polls until `pushes` differs from `seen`, another thread needs this processor, or the time
@@ -279,10 +292,31 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
     bool wake =
         verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->count > queue->polling + queue->returning;
     struct inf_device_queue_sleeper *sleeper = wake ? take_sleeper(queue) : NULL;
+    if (verdict == INF_DEVICE_QUEUE_ACCEPTED && !wake && queue->waiting > 0 &&
+        atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed) == 0)
+        atomic_store_explicit(&queue->not_woken_ns, inf_clock_ns(), memory_order_relaxed);
     inf_mutex_unlock(&queue->mutex);
     wake_sleeper(sleeper);
     *out_wait_ns = busy_ns / queue->workers;
     return verdict;
+}
+
+bool inf_device_queue_check_hand_over(struct inf_device_queue *queue, uint64_t now_ns)
+{
+    // Relaxed memory order is enough: only the loop, which calls this, sets a time that is not 0.
+    uint64_t since_ns = atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed);
+    if (since_ns == 0)
+        return false;
+    if (now_ns < since_ns || now_ns - since_ns < HAND_OVER_NS)
+        return true;
+    inf_mutex_lock(&queue->mutex);
+    struct inf_device_queue_sleeper *sleeper = queue->count > 0 ? take_sleeper(queue) : NULL;
+    // Do not rely on the late workers for the next jobs either.
+    queue->returning = 0;
+    atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
+    inf_mutex_unlock(&queue->mutex);
+    wake_sleeper(sleeper);
+    return false;
 }
 
 bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job)
@@ -296,6 +330,7 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
         queue->count--;
         queue->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
+        end_hand_over(queue);
     }
     inf_mutex_unlock(&queue->mutex);
     return queued;
@@ -489,6 +524,7 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
             sleep_until_woken(queue);
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
+    end_hand_over(queue);
     // A job that limits held back may start now, and a worker that sleeps does not know that.
     bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
     struct inf_device_queue_sleeper *sleeper = pass_on ? take_sleeper(queue) : NULL;
