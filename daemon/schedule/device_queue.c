@@ -432,10 +432,18 @@ static void wait_for_rows(struct inf_device_queue *queue)
     inf_batch_wait_learn(&queue->batch_wait, waiting.rows > before);
 }
 
+// Returns how many idle workers may take further jobs of the model, besides one that starts a run.
+static uint64_t count_idle(const struct inf_device_queue *queue, uint64_t model, uint64_t now_ns)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    uint32_t runs = inf_slot_share_count_startable(&queue->slot_share, model, now_ns);
+    return INF_MIN(queue->waiting + queue->polling, INF_MAX(runs, 1u) - 1);
+}
+
 // Fills jobs[1...] with jobs that should run together with jobs[0], and returns the total number.
 // If other workers are idle, leaves a share of the jobs for them.
 static uint32_t gather_batch(struct inf_device_queue *queue,
-                             struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
+                             struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], uint64_t now_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
     const struct inf_batch_ladder *ladder = &jobs[0]->served->ladder;
@@ -445,7 +453,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
         rows += find_job(entries[i])->rows;
-    uint64_t idle = queue->waiting + queue->polling;
+    uint64_t idle = count_idle(queue, jobs[0]->queue_entry.model, now_ns);
     uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
     uint32_t count = 1;
@@ -480,7 +488,8 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     if (jobs[0] == NULL)
         return 0;
     jobs[0]->skip_run = misses_deadline(queue, jobs[0], now_ns);
-    uint32_t count = jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs) : 1;
+    uint32_t count =
+        jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs, now_ns) : 1;
     // The jobs of one batch do not wait for each other, so all of them use the same count.
     const uint64_t begun = queue->begun;
     for (uint32_t i = 0; i < count; i++) {

@@ -65,9 +65,9 @@ struct inf_device_queue {
     uint64_t typical_ns;
     // Changed under the mutex, but read without it by the worker that polls.
     atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
-    // Changed under the mutex, but read without it by the loop. The time of the first push since the
-    // queue was empty that woke no sleeping worker, because one that is awake should take the job.
-    // 0: no such job is queued.
+    // Changed under the mutex, but read without it by the loop. The time of the first push since
+    // the queue was empty that woke no sleeping worker, because one that is awake should take the
+    // job. 0: no such job is queued.
     _Atomic uint64_t not_woken_ns;
 };
 

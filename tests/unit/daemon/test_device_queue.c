@@ -585,3 +585,29 @@ Test(queue, wakes_another_worker_if_the_one_that_ran_last_is_late)
     inf_thread_join(&threads[0]);
     inf_device_queue_fini(&queue);
 }
+
+Test(queue, leaves_no_rows_for_idle_workers_that_may_not_take_them)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], *taken = NULL;
+    for (int i = 0; i < 5; i++) {
+        jobs[i] = make_rows(1, 1);
+        jobs[i]->slot_limits.runs_max = 1;
+    }
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    struct inf_job *first = pop_job();
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    for (int i = 1; i < 5; i++)
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    wait_for_sleepers(1);
+    settle_job(first, 1);
+    cr_assert_eq(take_all(jobs), 4, "the limit of one run keeps the other worker from the rows");
+    for (int i = 0; i < 4; i++)
+        settle_job(jobs[i], 1);
+    inf_device_queue_close(&queue);
+    inf_thread_join(&thread);
+    cr_expect_null(taken);
+    inf_device_queue_fini(&queue);
+}
