@@ -378,9 +378,11 @@ bool inf_server_poll(struct inf_server *server)
     // Sleep instead of polling, because another thread needs this processor. Sleeping delays the
     // next request little: the kernel scheduler quickly wakes up a thread that slept.
     server->spin_wait.last_short = false;
-    if (inf_service_stop_polling(server->service))
-        handle_finished(server);
-    return false;
+    if (!inf_service_stop_polling(server->service))
+        return false;
+    // Decide again, because the answers may have allowed held requests to begin.
+    handle_finished(server);
+    return true;
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)

@@ -81,21 +81,30 @@ static uint32_t count_kept(const struct inf_slot_share *share, uint64_t model, u
     return INF_MIN(kept, share->slots - 1);
 }
 
-bool inf_slot_share_may_begin(const struct inf_slot_share *share, uint64_t model, uint64_t now_ns)
+uint32_t inf_slot_share_count_startable(const struct inf_slot_share *share, uint64_t model,
+                                        uint64_t now_ns)
 {
     assert(share->slots > 0);
     if (share->running >= share->slots)
-        return false;
+        return 0;
+    uint32_t free = share->slots - share->running, kept = count_kept(share, model, now_ns);
+    uint32_t count = free > kept ? free - kept : 0, most = free;
     for (uint32_t i = 0; i < share->count; i++) {
         const struct inf_slot_share_model *entry = &share->models[i];
         if (entry->model != model)
             continue;
-        if (entry->limits.runs_max > 0 && entry->running >= entry->limits.runs_max)
-            return false;
+        if (entry->limits.runs_max > 0)
+            most = INF_MIN(most, entry->limits.runs_max -
+                                     INF_MIN(entry->running, entry->limits.runs_max));
         if (entry->limits.reserved > entry->running)
-            return true;
+            count = INF_MAX(count, entry->limits.reserved - entry->running);
     }
-    return share->slots - share->running > count_kept(share, model, now_ns);
+    return INF_MIN(count, most);
+}
+
+bool inf_slot_share_may_begin(const struct inf_slot_share *share, uint64_t model, uint64_t now_ns)
+{
+    return inf_slot_share_count_startable(share, model, now_ns) > 0;
 }
 
 void inf_slot_share_begin(struct inf_slot_share *share, uint64_t model)

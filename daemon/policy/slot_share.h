@@ -46,6 +46,10 @@ void inf_slot_share_note(struct inf_slot_share *share, uint64_t model,
 // for every model, so some request always makes progress.
 bool inf_slot_share_may_begin(const struct inf_slot_share *share, uint64_t model, uint64_t now_ns);
 
+// Returns how many runs of the model may start now, if no other model starts one.
+uint32_t inf_slot_share_count_startable(const struct inf_slot_share *share, uint64_t model,
+                                        uint64_t now_ns);
+
 // Counts a run of the model, from its start to its end.
 void inf_slot_share_begin(struct inf_slot_share *share, uint64_t model);
 void inf_slot_share_end(struct inf_slot_share *share, uint64_t model);

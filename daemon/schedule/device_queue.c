@@ -12,7 +12,8 @@
 // Prefer the worker that ran last: the memory of its slot is in the caches, and on the cpu device
 // its processor is not the one of the helper threads. A push wakes a worker only if there are more
 // jobs than workers that poll or are about to pop again, and it wakes the one that fell asleep
-// last.
+// last. Another program may take the processor of a worker that was awake, for milliseconds. So the
+// loop does not sleep before such a job was taken, and wakes a sleeping worker after HAND_OVER_NS.
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
@@ -36,6 +37,10 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
+
+// A worker that is awake should take a job within this time, in which it sends a small reply. Else
+// a push wakes another worker after all, which takes 20 to 40 us.
+#define HAND_OVER_NS 100000u
 
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
@@ -182,6 +187,14 @@ static void wake_sleeper(struct inf_device_queue_sleeper *sleeper)
         inf_cond_signal(&sleeper->wake);
 }
 
+// Ends the watch of inf_device_queue_check_hand_over() if no job is queued any longer.
+static void end_hand_over(struct inf_device_queue *queue)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    if (queue->count == 0)
+        atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
+}
+
 // --- pushing, batching and popping jobs ---
 
 // Polls until `pushes` differs from `seen`, another thread needs this processor, or the time
@@ -279,10 +292,31 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
     bool wake =
         verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->count > queue->polling + queue->returning;
     struct inf_device_queue_sleeper *sleeper = wake ? take_sleeper(queue) : NULL;
+    if (verdict == INF_DEVICE_QUEUE_ACCEPTED && !wake && queue->waiting > 0 &&
+        atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed) == 0)
+        atomic_store_explicit(&queue->not_woken_ns, inf_clock_ns(), memory_order_relaxed);
     inf_mutex_unlock(&queue->mutex);
     wake_sleeper(sleeper);
     *out_wait_ns = busy_ns / queue->workers;
     return verdict;
+}
+
+bool inf_device_queue_check_hand_over(struct inf_device_queue *queue, uint64_t now_ns)
+{
+    // Relaxed memory order is enough: only the loop, which calls this, sets a time that is not 0.
+    uint64_t since_ns = atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed);
+    if (since_ns == 0)
+        return false;
+    if (now_ns < since_ns || now_ns - since_ns < HAND_OVER_NS)
+        return true;
+    inf_mutex_lock(&queue->mutex);
+    struct inf_device_queue_sleeper *sleeper = queue->count > 0 ? take_sleeper(queue) : NULL;
+    // Do not rely on the late workers for the next jobs either.
+    queue->returning = 0;
+    atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
+    inf_mutex_unlock(&queue->mutex);
+    wake_sleeper(sleeper);
+    return false;
 }
 
 bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job)
@@ -296,6 +330,7 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
         queue->count--;
         queue->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
+        end_hand_over(queue);
     }
     inf_mutex_unlock(&queue->mutex);
     return queued;
@@ -397,10 +432,18 @@ static void wait_for_rows(struct inf_device_queue *queue)
     inf_batch_wait_learn(&queue->batch_wait, waiting.rows > before);
 }
 
+// Returns how many idle workers may take further jobs of the model, besides one that starts a run.
+static uint64_t count_idle(const struct inf_device_queue *queue, uint64_t model, uint64_t now_ns)
+    INF_ATTR(requires_capability(queue->mutex))
+{
+    uint32_t runs = inf_slot_share_count_startable(&queue->slot_share, model, now_ns);
+    return INF_MIN(queue->waiting + queue->polling, INF_MAX(runs, 1u) - 1);
+}
+
 // Fills jobs[1...] with jobs that should run together with jobs[0], and returns the total number.
 // If other workers are idle, leaves a share of the jobs for them.
 static uint32_t gather_batch(struct inf_device_queue *queue,
-                             struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
+                             struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], uint64_t now_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
     const struct inf_batch_ladder *ladder = &jobs[0]->served->ladder;
@@ -410,7 +453,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
         rows += find_job(entries[i])->rows;
-    uint64_t idle = queue->waiting + queue->polling;
+    uint64_t idle = count_idle(queue, jobs[0]->queue_entry.model, now_ns);
     uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
     uint32_t count = 1;
@@ -445,7 +488,8 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     if (jobs[0] == NULL)
         return 0;
     jobs[0]->skip_run = misses_deadline(queue, jobs[0], now_ns);
-    uint32_t count = jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs) : 1;
+    uint32_t count =
+        jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs, now_ns) : 1;
     // The jobs of one batch do not wait for each other, so all of them use the same count.
     const uint64_t begun = queue->begun;
     for (uint32_t i = 0; i < count; i++) {
@@ -489,6 +533,7 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
             sleep_until_woken(queue);
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
+    end_hand_over(queue);
     // A job that limits held back may start now, and a worker that sleeps does not know that.
     bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
     struct inf_device_queue_sleeper *sleeper = pass_on ? take_sleeper(queue) : NULL;

@@ -65,6 +65,10 @@ struct inf_device_queue {
     uint64_t typical_ns;
     // Changed under the mutex, but read without it by the worker that polls.
     atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
+    // Changed under the mutex, but read without it by the loop. The time of the first push since
+    // the queue was empty that woke no sleeping worker, because one that is awake should take the
+    // job. 0: no such job is queued.
+    _Atomic uint64_t not_woken_ns;
 };
 
 struct inf_device_queue_options {
@@ -102,6 +106,13 @@ void inf_device_queue_drop(struct inf_device_queue *queue, struct inf_job *job) 
 enum inf_device_queue_verdict
 inf_device_queue_push(struct inf_device_queue *queue, struct inf_job *job,
                       uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
+
+// Returns true if a queued job may be waiting for a worker that is awake although another worker
+// sleeps. The loop must not sleep then, but call the function again soon. If the job has waited for
+// longer than a hand-over takes at time `now_ns`, wakes the sleeping worker and returns false. The
+// time UINT64_MAX wakes it at once.
+bool inf_device_queue_check_hand_over(struct inf_device_queue *queue,
+                                      uint64_t now_ns) INF_NODISCARD INF_ON_LOOP;
 
 // Returns the expected time, in nanoseconds, from the arrival of a job until this device would have
 // run it. If the queue has no estimate for the run itself, the run is expected to take `run_ns`.

@@ -316,12 +316,22 @@ uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index
     return inf_device_queue_finish_ns(&scheduler->device_states[index].queue, job, run_ns);
 }
 
+// Returns true if a job of any device waits for a worker that is awake although another one sleeps.
+static bool check_hand_overs(struct inf_scheduler *scheduler, uint64_t now_ns) INF_ON_LOOP
+{
+    bool waits = false;
+    for (uint32_t i = 0; i < scheduler->device_count; i++)
+        waits |= inf_device_queue_check_hand_over(&scheduler->device_states[i].queue, now_ns);
+    return waits;
+}
+
 bool inf_scheduler_poll(struct inf_scheduler *scheduler)
 {
     bool poll = false;
     if (scheduler->jobs > 0) {
         uint64_t now_ns = inf_clock_ns();
-        poll = now_ns >= scheduler->poll_from_ns && now_ns < scheduler->poll_until_ns;
+        poll = check_hand_overs(scheduler, now_ns) ||
+               (now_ns >= scheduler->poll_from_ns && now_ns < scheduler->poll_until_ns);
     }
     if (poll && !scheduler->polling)
         inf_queue_begin_polling(scheduler->done);
@@ -333,6 +343,7 @@ bool inf_scheduler_poll(struct inf_scheduler *scheduler)
 bool inf_scheduler_stop_polling(struct inf_scheduler *scheduler)
 {
     scheduler->poll_until_ns = 0;
+    (void)check_hand_overs(scheduler, UINT64_MAX);
     return inf_scheduler_poll(scheduler);
 }
 

@@ -90,7 +90,8 @@ int inf_scheduler_done_fd(const struct inf_scheduler *scheduler);
 struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Returns true if the loop should poll for done jobs instead of sleeping, because a result is about
-// to arrive. While it is true, inf_scheduler_done_fd() is not made readable.
+// to arrive, or because a worker should take a job within microseconds and another must be woken if
+// it does not. While it is true, inf_scheduler_done_fd() is not made readable.
 bool inf_scheduler_poll(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Ends polling until the next job is submitted, because another thread needs the processor of the

@@ -531,3 +531,83 @@ Test(queue, gives_a_job_to_the_worker_that_ran_last)
     settle_job(jobs[2], 1);
     inf_device_queue_fini(&queue);
 }
+
+static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_recall(&queue, job);
+}
+
+static bool check_hand_over(uint64_t now_ns) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_check_hand_over(&queue, now_ns);
+}
+
+Test(queue, wakes_another_worker_if_the_one_that_ran_last_is_late)
+{
+    open_queue(3, 32, 1000);
+    struct inf_thread threads[2] = {{0}};
+    struct inf_job *jobs[4], *taken[2] = {NULL, NULL};
+    for (int i = 0; i < 4; i++)
+        jobs[i] = make_job(1, 0);
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), jobs[0]);
+    cr_expect_not(check_hand_over(UINT64_MAX), "no job is queued");
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(inf_thread_start(&threads[i], "worker", take_one, &taken[i], NULL), INF_OK);
+        wait_for_sleepers(i + 1);
+    }
+    // This worker finishes a job and does not come back for the next one.
+    settle_job(jobs[0], 1);
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert(recall_job(jobs[1]));
+    cr_expect_not(check_hand_over(0), "the job was taken back");
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect(check_hand_over(0), "the worker has only just finished");
+    wait_for_sleepers(2);
+    cr_expect_not(check_hand_over(inf_clock_ns() + MS));
+    inf_thread_join(&threads[1]);
+    cr_expect_eq(taken[1], jobs[1]);
+    cr_expect_not(check_hand_over(0), "no job waits any longer");
+    // The next push does not rely on the late worker either.
+    cr_assert_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[0]);
+    cr_expect_eq(taken[0], jobs[2]);
+    // A worker that comes back in time ends the watch.
+    cr_assert_eq(inf_thread_start(&threads[0], "worker", take_one, &taken[0], NULL), INF_OK);
+    wait_for_sleepers(1);
+    settle_job(jobs[1], 1);
+    cr_assert_eq(push_job(jobs[3]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), jobs[3]);
+    cr_expect_not(check_hand_over(0), "the job was taken");
+    settle_job(jobs[2], 1);
+    settle_job(jobs[3], 1);
+    inf_device_queue_close(&queue);
+    inf_thread_join(&threads[0]);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue, leaves_no_rows_for_idle_workers_that_may_not_take_them)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], *taken = NULL;
+    for (int i = 0; i < 5; i++) {
+        jobs[i] = make_rows(1, 1);
+        jobs[i]->slot_limits.runs_max = 1;
+    }
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    struct inf_job *first = pop_job();
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    for (int i = 1; i < 5; i++)
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    wait_for_sleepers(1);
+    settle_job(first, 1);
+    cr_assert_eq(take_all(jobs), 4, "the limit of one run keeps the other worker from the rows");
+    for (int i = 0; i < 4; i++)
+        settle_job(jobs[i], 1);
+    inf_device_queue_close(&queue);
+    inf_thread_join(&thread);
+    cr_expect_null(taken);
+    inf_device_queue_fini(&queue);
+}

@@ -73,6 +73,25 @@ Test(slot_share, keeps_reserved_slots_free)
     cr_expect_not(inf_slot_share_may_begin(&share, B, 1));
 }
 
+Test(slot_share, counts_the_runs_that_may_start)
+{
+    struct inf_slot_share share = {.slots = 4};
+    note_model(&share, A, 3, 2, 1);
+    cr_expect_eq(inf_slot_share_count_startable(&share, A, 1), 3u, "as many as its limit");
+    cr_expect_eq(inf_slot_share_count_startable(&share, B, 1), 2u, "A keeps two slots");
+    inf_slot_share_begin(&share, A);
+    cr_expect_eq(inf_slot_share_count_startable(&share, A, 1), 2u);
+    cr_expect_eq(inf_slot_share_count_startable(&share, B, 1), 2u);
+    note_model(&share, C, 0, 2, 1);
+    cr_expect_eq(inf_slot_share_count_startable(&share, A, 1), 1u, "C keeps two of three slots");
+    cr_expect_eq(inf_slot_share_count_startable(&share, B, 1), 0u);
+    inf_slot_share_begin(&share, C);
+    inf_slot_share_begin(&share, C);
+    cr_expect_eq(inf_slot_share_count_startable(&share, A, 1), 1u, "its second reserved slot");
+    inf_slot_share_begin(&share, C);
+    cr_expect_eq(inf_slot_share_count_startable(&share, A, 1), 0u, "no slot is free");
+}
+
 Test(slot_share, leaves_a_slot_for_other_models)
 {
     struct inf_slot_share share = {.slots = 2};
