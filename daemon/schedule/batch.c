@@ -246,8 +246,13 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
     }
     const struct inf_job *first = batch->jobs[0];
     enum inf_precision precision;
-    INF_TRY(inf_result_guard_run(first->served, first->device, run->executable, &execution,
-                                 &precision, batch->err));
+    enum inf_code code = inf_result_guard_run(first->served, first->device, run->executable,
+                                              &execution, &precision, batch->err);
+    // A run that failed has used its cores as well.
+    for (uint32_t i = 0; i < run->piece_count; i++)
+        run->pieces[i].job->result.helper_share_ns +=
+            core_use.helper_ns / run->rows * run->pieces[i].count;
+    INF_TRY(code);
     uint64_t end_ns = inf_clock_ns();
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_core_use *whole = &run->pieces[i].job->result.core_use;

@@ -110,7 +110,8 @@ struct inf_job {
         uint64_t start_ns, begin_ns, end_ns, done_ns;
         uint64_t device_ns;               // this job's share of the time from start_ns to done_ns
         uint64_t core_ns;                 // device_ns, plus this job's share of the helpers' time
-        struct inf_core_use core_use;     // cores of the run, or of all runs of the batch
+        struct inf_core_use core_use;     // cores of the run, or of all runs that had its rows
+        uint64_t helper_share_ns;         // this job's share of the helpers' time in batches
         enum inf_precision precision;     // precision in which the outputs were computed
         struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
         // Number of rows in the run that computed this job, summed over all jobs of the batch.

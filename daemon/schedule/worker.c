@@ -123,11 +123,11 @@ static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t sta
         jobs[i]->result.worker = worker;
         jobs[i]->result.start_ns = start_ns;
         jobs[i]->result.done_ns = done_ns;
-        uint64_t helper_ns = jobs[i]->result.core_use.helper_ns;
+        uint64_t helper_ns =
+            count == 1 ? jobs[i]->result.core_use.helper_ns : jobs[i]->result.helper_share_ns;
         jobs[i]->result.device_ns =
             count == 1 ? done_ns - start_ns : (done_ns - start_ns) / rows * jobs[i]->rows;
-        jobs[i]->result.core_ns =
-            jobs[i]->result.device_ns + (count == 1 ? helper_ns : helper_ns / rows * jobs[i]->rows);
+        jobs[i]->result.core_ns = jobs[i]->result.device_ns + helper_ns;
         jobs[i]->result.fault.phase = "exec";
     }
 }

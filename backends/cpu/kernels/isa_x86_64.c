@@ -127,8 +127,8 @@ const struct inf_isa_row inf_isa_rows[] = {
     {{"avx512_bf16", "AVX-512 BF16", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512,
       &inf_pick_avx512, &inf_norm_avx512, &nn_bf16, &q8_vnni},
      has_avx512_bf16},
-    {{"amx", "AMX", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512, &inf_pick_avx512,
-      &inf_norm_avx512, &nn_amx, &q8_amx},
+    {{"amx", "AVX-512 AMX", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512,
+      &inf_pick_avx512, &inf_norm_avx512, &nn_amx, &q8_amx},
      has_amx},
     {.present = NULL},
 };
