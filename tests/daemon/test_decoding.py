@@ -279,6 +279,32 @@ class Decoding(unittest.TestCase):
         result = session.infer('twice', {'x': x}, ['y'], take={'other': 'past_rows'})
         numpy.testing.assert_array_equal(result['y'], 2 * x)
 
+    def test_rows_of_a_request_that_could_not_be_kept_are_forgotten(self):
+        """The run succeeds and appends rows that are not numbers, but there is no memory to keep
+        `y`. The next run must not see the rows: 0 * NaN is NaN."""
+        self.start('--session-bytes-per-uid-max=1M')
+        graph, size = onnx_writer.Graph(), 800
+        rows = graph.node('Concat', ['past_rows', 'x'], axis=2)
+        scores = graph.node('MatMul', ['x', graph.node('Transpose', [rows], perm=[0, 1, 3, 2])])
+        result = graph.node('MatMul', [graph.node('Softmax', [scores], axis=-1), rows])
+        name_output(graph, rows, 'present_rows')
+        name_output(graph, result, 'y')
+        ports = [(name, [1, 1, rows, size]) for name, rows in (('x', 'n'), ('past_rows', 'past'))]
+        inputs = [onnx_writer.port(*port) for port in ports]
+        ports = (('y', 'n'), ('present_rows', 'total'))
+        outputs = [onnx_writer.port(name, [1, 1, rows, size]) for name, rows in ports]
+        self.load('attention', graph, inputs, outputs)
+        session = self.client.session({'present_rows': 'past_rows'})
+        self.addCleanup(session.close)
+        x = numpy.ones((1, 1, 1, size), numpy.float32)
+        self.assertGreater((ROOM_STEP + 100) * size * 4, 1 << 20)
+        session.infer('attention', {'x': x}, ['y'])
+        many = numpy.full((1, 1, 100, size), numpy.nan, numpy.float32)
+        with self.assertRaisesRegex(inferd.Error, 'RESOURCE_EXHAUSTED/QUOTA_BYTES'):
+            session.infer('attention', {'x': many}, keep={'y': 'y'})
+        result = session.infer('attention', {'x': x}, ['y'])
+        numpy.testing.assert_allclose(result['y'], x, atol=1e-5)
+
     def test_memory_is_bounded_for_each_user(self):
         """A larger buffer is charged beside the one from which the rows are copied."""
         rows = 2 * ROOM_STEP
