@@ -11,7 +11,13 @@
 //
 //   [1, heads, room, size]    head 0: k k k n . .   head 1: k k k n . .
 //
-// Unused rows are finite: a new buffer is zeroed, and so are the rows of a failed run.
+// There is one executable for each size of the buffers. It is freed like others (shape_class.h): if
+// the model has more than INF_SHAPE_CLASSES_MAX on the device, the least recently used one, and if
+// the budget of a user is exceeded. All share the packed weights; each adds the memory of its
+// intermediate results, which grows with the size.
+//
+// Unused rows are finite: a new buffer is zeroed, and so are the rows of a run that failed or could
+// not be kept.
 #include "daemon/schedule/history_run.h"
 
 #include <assert.h>

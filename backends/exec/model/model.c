@@ -153,6 +153,8 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     INF_TRY(inf_weight_residency_add_evicted(&model->residency, model->graph, err));
+    // Weights of a kept plan may be evicted. They then count as values that only a run knows; sizes
+    // and positions do not follow from weights.
     model->has_history = inf_history_find(model->graph, &model->evaluator, &model->history);
     review_constants(model);
     return INF_OK;
