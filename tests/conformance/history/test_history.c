@@ -27,6 +27,8 @@ enum twist {
     REVERSED = FIRST_COUNT,
     AVERAGED,
     LAST_ROW,
+    NORMALIZED, // each row is divided by its length, which is 0 for unused rows
+    ROOTED,     // the square root of each element
     TWICE_READ,
     SUMMED_SCORES,
     WITHOUT_SOFTMAX,
@@ -86,6 +88,10 @@ static uint32_t twist_rows(struct inf_builder *b, enum twist twist, uint32_t pas
         return inf_build_sub(b, all, reduce_rows(b, INF_REDUCE_MEAN, all, 1));
     case LAST_ROW:
         return inf_build_sub(b, all, inf_build_slice(b, all, 1, -1, INT64_MAX, 1));
+    case NORMALIZED:
+        return inf_build_div(b, all, reduce_rows(b, INF_REDUCE_L2, all, 2));
+    case ROOTED:
+        return inf_build_unary(b, INF_UNARY_SQRT, all);
     case TWICE_READ:
         return inf_build_add(b, all, reduce_rows(b, INF_REDUCE_SUM, past, 1));
     case JOINED_BEHIND:
