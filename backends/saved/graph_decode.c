@@ -92,6 +92,13 @@ static enum inf_code take_shape(struct reader *reader, struct inf_shape *shape)
                : INF_OK;
 }
 
+// Returns true if constants of this type may be read before a device restores evicted ones. Packed
+// weights replace constants of floats and of 8-bit numbers only.
+static bool is_read_early(enum inf_dtype dtype)
+{
+    return dtype == INF_DTYPE_BOOL || dtype == INF_DTYPE_I32 || dtype == INF_DTYPE_I64;
+}
+
 static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
 {
     struct inf_value *value = &graph->values[graph->value_count];
@@ -107,8 +114,10 @@ static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
         return fail_reader(reader, "there is no such constant");
     if (blob != UINT32_MAX && dtype == INF_DTYPE_BYTES)
         return fail_reader(reader, "constants of strings cannot be saved");
-    if (blob != UINT32_MAX && dtype == INF_DTYPE_BOOL && reader->blobs->items[blob]->data == NULL)
-        return fail_reader(reader, "a boolean constant has no bytes");
+    // Sizes and branches are read from them without asking whether they are evicted.
+    if (blob != UINT32_MAX && is_read_early((enum inf_dtype)dtype) &&
+        reader->blobs->items[blob]->data == NULL)
+        return fail_reader(reader, "a constant of integers or booleans has no bytes");
     value->dtype = (enum inf_dtype)dtype;
     if (blob != UINT32_MAX)
         value->data = inf_blob_ref(reader->blobs->items[blob]);

@@ -306,8 +306,11 @@ enum inf_code inf_session_commit(struct inf_session *session, const struct inf_s
         enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
         if (code == INF_OK)
             continue;
-        for (uint32_t k = 0; k < count; k++)
-            drop_next(session, session->tensors[kept[k].index]);
+        for (uint32_t k = 0; k < count; k++) {
+            struct inf_session_tensor *tensor = session->tensors[kept[k].index];
+            tensor->is_stale |= kept[k].is_extended;
+            drop_next(session, tensor);
+        }
         return code;
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -320,6 +320,7 @@ void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
         jobs[i]->result.core_use = (struct inf_core_use){0};
         jobs[i]->result.batch_rows = jobs[i]->result.padded_to = 0;
         jobs[i]->result.flags &= INF_INFER_MOVED;
+        inf_job_forget_history(jobs[i]);
     }
     place_outputs(&batch, inf_model_graph(jobs[0]->served->model));
     enum inf_code code = batch.count > 0 ? run_batch(&batch) : INF_OK;

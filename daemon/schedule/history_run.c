@@ -11,7 +11,13 @@
 //
 //   [1, heads, room, size]    head 0: k k k n . .   head 1: k k k n . .
 //
-// Unused rows are finite: a new buffer is zeroed, and so are the rows of a failed run.
+// There is one executable for each size of the buffers. It is freed like others (shape_class.h): if
+// the model has more than INF_SHAPE_CLASSES_MAX on the device, the least recently used one, and if
+// the budget of a user is exceeded. All share the packed weights; each adds the memory of its
+// intermediate results, which grows with the size.
+//
+// Unused rows are finite: a new buffer is zeroed, and so are the rows of a run that failed or could
+// not be kept.
 #include "daemon/schedule/history_run.h"
 
 #include <assert.h>
@@ -82,6 +88,18 @@ static bool init_state(struct state *state, const struct inf_shape *shape, enum 
     return state->outer > 0 && state->row_bytes > 0;
 }
 
+// Returns true if an input that is not extended reads a tensor with unused rows, which lie between
+// the rows in use. inf_history_pack_inputs() makes a copy without them, for the usual way.
+static bool reads_unused_rows(const struct history_run *run)
+{
+    const struct inf_job *job = run->job;
+    for (uint32_t i = 0; i < job->kept_input_count; i++)
+        if (run->history->outputs[job->kept_inputs[i].port] == INF_HISTORY_NONE &&
+            job->session->tensors[job->kept_inputs[i].tensor]->room != 0)
+            return true;
+    return false;
+}
+
 static bool find_states(struct history_run *run)
 {
     const struct inf_job *job = run->job;
@@ -103,7 +121,7 @@ static bool find_states(struct history_run *run)
         run->shapes[i].dims[state->axis] = 0;
         run->state_count++;
     }
-    return true;
+    return !reads_unused_rows(run);
 }
 
 // Sets the shapes of inputs such as masks to those for an empty history, and *rows to the number of

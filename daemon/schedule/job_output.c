@@ -12,6 +12,13 @@
 #include "proto/core/span.h"
 #include "proto/wire/frame.h"
 
+void inf_job_forget_history(struct inf_job *job)
+{
+    job->history_room = 0;
+    for (uint32_t i = 0; i < job->output_count; i++)
+        job->outputs[i].in_place = job->outputs[i].moved = false;
+}
+
 static enum inf_code refuse_size(struct inf_fault *fault, const char *name,
                                  const struct inf_job_output *output)
 {

@@ -9,6 +9,10 @@
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/run_strings.h"
 
+// Clears what an earlier run noted about outputs in the memory of a session. Called before each
+// run, because the memory of an answered job is used for later jobs, of other models too.
+void inf_job_forget_history(struct inf_job *job);
+
 // Places the outputs whose shapes are known before the run, and acquires the data segment for
 // outputs without a region. The shapes come from `graph`; if `rows` is not 0, it replaces their
 // first dimension. *out_late is set if the sizes of some outputs are known only after the run.

@@ -94,9 +94,7 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 1;
     job->result.flags &= INF_INFER_MOVED;
-    job->history_room = 0;
-    for (uint32_t i = 0; i < job->output_count; i++)
-        job->outputs[i].in_place = job->outputs[i].moved = false;
+    inf_job_forget_history(job);
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
     // Make sure that a failure without an error text is not mistaken for a success.

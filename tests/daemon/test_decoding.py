@@ -17,8 +17,10 @@ from pathlib import Path
 DAEMON, ROOT, GENERATE = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, ROOT + '/client/python')
 sys.dont_write_bytecode = True
+sys.path.insert(0, ROOT + '/tests/tools/gen')
 import numpy
 import inferd
+import onnx_writer
 
 TOKENS, SECONDS_MAX = 96, 60
 # of one token: 22 + 96 + 96 + 96 floats of keys and values
@@ -31,6 +33,11 @@ def expected(tokens):
     followers = [new for old, new in zip(tokens, tokens[1:]) if old == tokens[-1]]
     counts = numpy.bincount(followers or tokens, minlength=TOKENS)
     return counts / counts.sum()
+
+
+def name_output(graph, value, name):
+    field = onnx_writer.field
+    graph.nodes.append(field(1, field(1, value) + field(2, name) + field(4, 'Identity')))
 
 
 class Decoding(unittest.TestCase):
@@ -60,8 +67,15 @@ class Decoding(unittest.TestCase):
             time.sleep(0.02)
         with inferd.Client(folder.name + '/admin.sock') as admin:
             admin.load('decoder', str(model))
+        self.folder = folder.name
         self.client = inferd.Client(self.socket)
         self.addCleanup(self.client.close)
+
+    def load(self, name, graph, inputs, outputs):
+        path = f'{self.folder}/{name}.onnx'
+        graph.write_ports(path, name, inputs, outputs, {'': 17})
+        with inferd.Client(self.folder + '/admin.sock') as admin:
+            admin.load(name, path)
 
     def session(self):
         session = self.client.session(model='decoder')
@@ -226,6 +240,70 @@ class Decoding(unittest.TestCase):
         self.assertTrue(numpy.isnan(second.infer('decoder', one)['logits']).any())
         second.rewind(2)
         self.feed(second, [6, 7, 3], 1)
+
+    def test_other_models_do_not_see_that_a_session_was_extended(self):
+        """The rows of `several` are independent, so that they run in batches. All its outputs are
+        returned after a step of a session, which returned `logits` only."""
+        self.start()
+        graph, names = onnx_writer.Graph(), ['a', 'b', 'c']
+        for number, name in enumerate(names):
+            factor = graph.const(onnx_writer.FLOAT, [], [number + 1.0])
+            name_output(graph, graph.node('Mul', ['x', factor]), name)
+        ports = [onnx_writer.port(name, ['rows', 8]) for name in ['x', *names]]
+        self.load('several', graph, ports[:1], ports[1:])
+        session, text = self.session(), []
+        x = numpy.arange(16, dtype=numpy.float32).reshape(2, 8)
+        for step in range(3):
+            text.append(step)
+            self.feed(session, text, 1)
+            result = self.client.infer('several', {'x': x})
+            for number, name in enumerate(names):
+                numpy.testing.assert_array_equal(result[name], (number + 1) * x)
+
+    def test_a_history_may_be_another_input_too(self):
+        """Input `other` is given the rows of the session, which lie apart in its memory."""
+        self.start()
+        graph = onnx_writer.Graph()
+        name_output(graph, graph.node('Concat', ['past_rows', 'x'], axis=2), 'present_rows')
+        most = graph.node('ReduceMax', ['other'], axes=[2], keepdims=1)
+        name_output(graph, graph.node('Add', ['x', most]), 'y')
+        port = onnx_writer.port
+        inputs = [port(name, [1, 2, size, 3]) for name, size in
+                  (('x', 'n'), ('past_rows', 'past'), ('other', 'm'))]
+        outputs = [port('y', [1, 2, 'n', 3]), port('present_rows', [1, 2, 'total', 3])]
+        self.load('twice', graph, inputs, outputs)
+        session = self.client.session({'present_rows': 'past_rows'})
+        self.addCleanup(session.close)
+        x = numpy.arange(6, dtype=numpy.float32).reshape(1, 2, 1, 3) + 1
+        session.infer('twice', {'x': x, 'other': x}, ['y'])
+        result = session.infer('twice', {'x': x}, ['y'], take={'other': 'past_rows'})
+        numpy.testing.assert_array_equal(result['y'], 2 * x)
+
+    def test_rows_of_a_request_that_could_not_be_kept_are_forgotten(self):
+        """The run succeeds and appends rows that are not numbers, but there is no memory to keep
+        `y`. The next run must not see the rows: 0 * NaN is NaN."""
+        self.start('--session-bytes-per-uid-max=1M')
+        graph, size = onnx_writer.Graph(), 800
+        rows = graph.node('Concat', ['past_rows', 'x'], axis=2)
+        scores = graph.node('MatMul', ['x', graph.node('Transpose', [rows], perm=[0, 1, 3, 2])])
+        result = graph.node('MatMul', [graph.node('Softmax', [scores], axis=-1), rows])
+        name_output(graph, rows, 'present_rows')
+        name_output(graph, result, 'y')
+        ports = [(name, [1, 1, rows, size]) for name, rows in (('x', 'n'), ('past_rows', 'past'))]
+        inputs = [onnx_writer.port(*port) for port in ports]
+        ports = (('y', 'n'), ('present_rows', 'total'))
+        outputs = [onnx_writer.port(name, [1, 1, rows, size]) for name, rows in ports]
+        self.load('attention', graph, inputs, outputs)
+        session = self.client.session({'present_rows': 'past_rows'})
+        self.addCleanup(session.close)
+        x = numpy.ones((1, 1, 1, size), numpy.float32)
+        self.assertGreater((ROOM_STEP + 100) * size * 4, 1 << 20)
+        session.infer('attention', {'x': x}, ['y'])
+        many = numpy.full((1, 1, 100, size), numpy.nan, numpy.float32)
+        with self.assertRaisesRegex(inferd.Error, 'RESOURCE_EXHAUSTED/QUOTA_BYTES'):
+            session.infer('attention', {'x': many}, keep={'y': 'y'})
+        result = session.infer('attention', {'x': x}, ['y'])
+        numpy.testing.assert_allclose(result['y'], x, atol=1e-5)
 
     def test_memory_is_bounded_for_each_user(self):
         """A larger buffer is charged beside the one from which the rows are copied."""

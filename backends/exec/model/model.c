@@ -13,6 +13,7 @@
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/executable_ops.h"
+#include "backends/exec/model/history_refusals.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/exec/model/weight_residency.h"
 #include "backends/exec/static_executable.h"
@@ -45,8 +46,7 @@ struct inf_model {
     bool outgrew_offers; // an executable was compiled without an offer
     bool has_history;
     struct inf_history history; // valid if has_history
-    // The least number of rows for which no graph could be built.
-    _Atomic uint32_t room_refused;
+    struct inf_history_refusals refusals;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex; // guards the following members
@@ -153,7 +153,8 @@ static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pas
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     INF_TRY(inf_weight_residency_add_evicted(&model->residency, model->graph, err));
-    atomic_init(&model->room_refused, UINT32_MAX);
+    // Weights of a kept plan may be evicted. They then count as values that only a run knows; sizes
+    // and positions do not follow from weights.
     model->has_history = inf_history_find(model->graph, &model->evaluator, &model->history);
     review_constants(model);
     return INF_OK;
@@ -173,6 +174,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     inf_mutex_init(&model->mutex);
     inf_shape_classes_init(&model->classes, (*graph)->input_count);
     inf_weight_residency_init(&model->residency);
+    inf_history_refusals_init(&model->refusals);
     atomic_init(&model->references, 1);
     model->graph = *graph;
     *graph = NULL;
@@ -206,6 +208,7 @@ void inf_model_unref(struct inf_model **pointer)
     free_offers(model);
     inf_shape_classes_fini(&model->classes);
     inf_weight_residency_fini(&model->residency);
+    inf_history_refusals_fini(&model->refusals);
     for (size_t i = 0; i < INF_PRECISIONS; i++)
         free(model->pins[i].nodes);
     inf_graph_destroy(&model->graph);
@@ -647,13 +650,14 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
                                         struct inf_executable **out_executable,
                                         struct inf_error *err)
 {
+    uint64_t hash = inf_history_refusals_hash(shapes, model->graph->input_count);
     if (!model->has_history || !inf_device_info(device)->host_memory ||
-        room >= atomic_load_explicit(&model->room_refused, memory_order_relaxed))
+        inf_history_refusals_have(&model->refusals, hash, room))
         return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
     enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);
-    // Later requests need not try again.
+    // Later requests of the same shapes need not try again.
     if (code == INF_UNSUPPORTED)
-        atomic_store_explicit(&model->room_refused, room, memory_order_relaxed);
+        inf_history_refusals_add(&model->refusals, hash, room);
     return code;
 }
 

@@ -22,7 +22,7 @@ struct inf_history {
 
 // Finds the inputs that an output returns with new rows behind them, and the other inputs whose
 // size must contain the length: a mask over all tokens, for example. Returns false if there are
-// none, or if the sizes leave a doubt. The bytes of the graph's constants must be in memory.
+// none, or if the sizes leave a doubt. Evicted constants count as values that only a run knows.
 bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
                       struct inf_history *history) INF_NODISCARD;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules for operands with unused rows. An element-wise operator keeps unused elements where
-// they are. A product of matrices may add over the unused rows if one operand is 0 there: the other
-// one is finite, as all memory of a session is. A softmax or a maximum over them needs -infinity
-// there. All operators without a rule are refused, as are rows that move or mix.
+// they are, and must keep them finite. A product of matrices may add over the unused rows if one
+// operand is 0 there: the other one is finite, as all memory of a session is. A softmax or a
+// maximum over them needs -infinity there. All operators without a rule are refused, as are rows
+// that move or mix.
 #include "backends/graph/history/rules.h"
 
 #include "backends/graph/shape/infer.h"
@@ -111,7 +112,8 @@ static bool check_reduce(const struct inf_history_facts *facts, const struct inf
     if (axis < 0)
         return true;
     if (!is_named(&node->attrs.reduce.axes, axis, x->shape.rank))
-        return axis_of(facts, node->outputs[0]) >= 0;
+        return axis_of(facts, node->outputs[0]) >= 0 &&
+               node->attrs.reduce.kind != INF_REDUCE_LOG_SUM; // not finite for unused rows
     if (node->attrs.reduce.kind == INF_REDUCE_SUM)
         return facts->zero[node->inputs[0]];
     rule->hides = true;
@@ -175,12 +177,51 @@ static bool passes_zero(const struct inf_history_facts *facts, const struct inf_
     }
 }
 
+// Returns true if finite elements give finite results. 1 / 0 and the logarithm of 0 are not finite:
+// in unused rows they would become NaN when they are multiplied by 0 or -infinity is added. A
+// division of integers by 0 fails the run.
+static bool stays_finite(const struct inf_history_facts *facts, const struct inf_node *node)
+{
+    if (node->op == INF_OP_UNARY)
+        switch (node->attrs.unary.kind) {
+        case INF_UNARY_SQRT:
+        case INF_UNARY_RSQRT:
+        case INF_UNARY_RECIPROCAL:
+        case INF_UNARY_EXP:
+        case INF_UNARY_EXPM1:
+        case INF_UNARY_LOG:
+        case INF_UNARY_LOG1P:
+        case INF_UNARY_TAN:
+        case INF_UNARY_ASIN:
+        case INF_UNARY_ACOS:
+        case INF_UNARY_SINH:
+        case INF_UNARY_COSH:
+        case INF_UNARY_ACOSH:
+        case INF_UNARY_ATANH:
+            return false;
+        default:
+            return true;
+        }
+    switch (node->attrs.binary.kind) {
+    case INF_BINARY_POW:
+        return false;
+    case INF_BINARY_DIV:
+    case INF_BINARY_FLOOR_DIV:
+    case INF_BINARY_FLOOR_MOD:
+    case INF_BINARY_MOD:
+        return axis_of(facts, node->inputs[1]) < 0;
+    default:
+        return true;
+    }
+}
+
 static bool follows_rule(const struct inf_history_facts *facts, const struct inf_node *node,
                          struct inf_history_rule *rule)
 {
     switch (node->op) {
     case INF_OP_UNARY:
     case INF_OP_BINARY:
+        return are_aligned(facts, node) && stays_finite(facts, node);
     case INF_OP_COMPARE:
     case INF_OP_SELECT:
     case INF_OP_CLIP:

@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/exec/model/history_refusals.h"
 #include "backends/exec/model/model.h"
 #include "backends/graph/build/operators.h"
 #include "backends/graph/history/history.h"
+#include "backends/graph/history/sample.h"
 #include "backends/ref/ref.h"
 
 #define SIZE    3  // channels of a row
@@ -25,6 +27,8 @@ enum twist {
     REVERSED = FIRST_COUNT,
     AVERAGED,
     LAST_ROW,
+    NORMALIZED, // each row is divided by its length, which is 0 for unused rows
+    ROOTED,     // the square root of each element
     TWICE_READ,
     SUMMED_SCORES,
     WITHOUT_SOFTMAX,
@@ -84,6 +88,10 @@ static uint32_t twist_rows(struct inf_builder *b, enum twist twist, uint32_t pas
         return inf_build_sub(b, all, reduce_rows(b, INF_REDUCE_MEAN, all, 1));
     case LAST_ROW:
         return inf_build_sub(b, all, inf_build_slice(b, all, 1, -1, INT64_MAX, 1));
+    case NORMALIZED:
+        return inf_build_div(b, all, reduce_rows(b, INF_REDUCE_L2, all, 2));
+    case ROOTED:
+        return inf_build_unary(b, INF_UNARY_SQRT, all);
     case TWICE_READ:
         return inf_build_add(b, all, reduce_rows(b, INF_REDUCE_SUM, past, 1));
     case JOINED_BEHIND:
@@ -267,4 +275,97 @@ Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
     run_step(model, device, PLAIN, 2, 1);
     inf_model_unref(&model);
     inf_device_unref(&device);
+}
+
+// A request whose shapes do not go together changes nothing for others.
+Test(history, shapes_that_are_refused_leave_others_alone)
+{
+    struct inf_device *device;
+    struct inf_executable *executable = NULL;
+    struct inf_model *model = make_model(MASKED, &device);
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    for (int64_t wrong = 3; wrong < 3 + 2 * INF_HISTORY_REFUSALS_MAX; wrong++) {
+        const struct inf_shape shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1, 0, SIZE),
+                                           INF_SHAPE(1, wrong)};
+        for (int again = 0; again < 2; again++)
+            cr_assert_eq(
+                inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, NULL),
+                INF_UNSUPPORTED);
+    }
+    run_step(model, device, MASKED, 3, 2);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+Test(history, refusals_are_those_of_shapes_and_of_as_many_rows)
+{
+    struct inf_history_refusals refusals;
+    inf_history_refusals_init(&refusals);
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, UINT32_MAX));
+    inf_history_refusals_add(&refusals, 7, 512);
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 511));
+    cr_expect(inf_history_refusals_have(&refusals, 7, 512));
+    cr_expect_not(inf_history_refusals_have(&refusals, 8, 512));
+    inf_history_refusals_add(&refusals, 7, 256);
+    inf_history_refusals_add(&refusals, 7, 1024);
+    cr_expect(inf_history_refusals_have(&refusals, 7, 256));
+    // The oldest entry goes first.
+    for (uint64_t shapes = 100; shapes < 100 + INF_HISTORY_REFUSALS_MAX; shapes++) {
+        cr_expect(inf_history_refusals_have(&refusals, 7, 256), "before %d", (int)shapes);
+        inf_history_refusals_add(&refusals, shapes, 256);
+    }
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 256));
+    cr_expect(inf_history_refusals_have(&refusals, 100, 256));
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 2), INF_SHAPE(3)};
+    const struct inf_shape others[] = {INF_SHAPE(1), INF_SHAPE(2, 3)};
+    cr_expect_eq(inf_history_refusals_hash(shapes, 2), inf_history_refusals_hash(shapes, 2));
+    cr_expect_neq(inf_history_refusals_hash(shapes, 2), inf_history_refusals_hash(others, 2));
+    inf_history_refusals_fini(&refusals);
+}
+
+// Compares four samples of a value, for lengths of 0, 6, 12 and 13.
+static struct inf_history_value compare_shapes(const struct inf_shape shapes[INF_HISTORY_SAMPLES])
+{
+    struct inf_history_samples samples = {.lengths = {0, 6, 12, 13}};
+    uint32_t value;
+    for (int i = 0; i < INF_HISTORY_SAMPLES; i++) {
+        cr_assert_eq(inf_graph_create(&samples.graphs[i], NULL), INF_OK);
+        cr_assert_eq(
+            inf_graph_add_value(samples.graphs[i], "v", INF_DTYPE_F32, &shapes[i], &value, NULL),
+            INF_OK);
+    }
+    const struct inf_history_value found = inf_history_compare(&samples, value);
+    for (int i = 0; i < INF_HISTORY_SAMPLES; i++)
+        inf_graph_destroy(&samples.graphs[i]);
+    return found;
+}
+
+Test(history, a_value_grows_along_one_axis_only)
+{
+    struct inf_history_value found = compare_shapes(
+        (struct inf_shape[]){INF_SHAPE(1, 2), INF_SHAPE(1, 8), INF_SHAPE(1, 14), INF_SHAPE(1, 15)});
+    cr_expect_eq(found.kind, INF_HISTORY_COMPUTED);
+    cr_expect_eq(found.axis, 1);
+    found = compare_shapes(
+        (struct inf_shape[]){INF_SHAPE(4, 2), INF_SHAPE(4, 2), INF_SHAPE(4, 2), INF_SHAPE(4, 2)});
+    cr_expect_eq(found.kind, INF_HISTORY_COMPUTED);
+    cr_expect_eq(found.axis, -1);
+    // First along axis 0, then along axis 1.
+    found = compare_shapes(
+        (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(7, 1), INF_SHAPE(7, 7), INF_SHAPE(7, 8)});
+    cr_expect_eq(found.kind, INF_HISTORY_OTHER);
+    // Not at first, or no longer at last.
+    found = compare_shapes(
+        (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(1, 1), INF_SHAPE(1, 7), INF_SHAPE(1, 8)});
+    cr_expect_eq(found.kind, INF_HISTORY_OTHER);
+    found = compare_shapes(
+        (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(1, 7), INF_SHAPE(1, 13), INF_SHAPE(1, 13)});
+    cr_expect_eq(found.kind, INF_HISTORY_OTHER);
+    // Both axes at once, or by another number of rows than the history.
+    found = compare_shapes((struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(7, 7), INF_SHAPE(13, 13),
+                                                INF_SHAPE(14, 14)});
+    cr_expect_eq(found.kind, INF_HISTORY_OTHER);
+    found = compare_shapes((struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(1, 13), INF_SHAPE(1, 25),
+                                                INF_SHAPE(1, 27)});
+    cr_expect_eq(found.kind, INF_HISTORY_OTHER);
 }

@@ -13,6 +13,7 @@
 #include "backends/exec/model/model.h"
 #include "backends/registry.h"
 #include "daemon/load/kept_plan.h"
+#include "tests/unit/saved/forge_plan.h"
 
 #define KEY UINT64_C(77)
 
@@ -285,6 +286,45 @@ Test(kept_plan, for_another_device_is_not_used)
     cr_expect_not(inf_kept_plan_find(&kept, plans, KEY, &others, NULL));
     cr_expect_null(kept.saved.graph);
     inf_kept_plan_fini(&kept);
+    free_answers(answers);
+}
+
+// A constant of the graph must have its bytes, or packed weights that restore it.
+Test(kept_plan, that_lacks_a_constant_is_not_used)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    struct stat status;
+    char path[64];
+    uint32_t missing = 0;
+    keep_model(answers);
+    snprintf(path, sizeof path, "%s/plan-%016llx", folder, (unsigned long long)KEY);
+    cr_assert_eq(stat(path, &status), 0);
+    const size_t size = (size_t)status.st_size;
+    uint8_t *bytes = malloc(size), *changed = malloc(size);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    cr_assert_eq(read(fd, bytes, size), (ssize_t)size);
+    for (uint32_t index = 0;; index++) {
+        memcpy(changed, bytes, size);
+        size_t shorter = forge_dropped_constant(changed, size, index);
+        if (shorter == 0)
+            break;
+        if (shorter == size)
+            continue; // packed weights restore it
+        cr_assert_eq(pwrite(fd, changed, shorter, 0), (ssize_t)shorter);
+        cr_assert_eq(ftruncate(fd, (off_t)shorter), 0);
+        cr_expect_not(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+        cr_expect_null(kept.forms);
+        missing++;
+    }
+    cr_expect_geq(missing, 1);
+    cr_assert_eq(pwrite(fd, bytes, size, 0), (ssize_t)size);
+    cr_expect(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    inf_graph_destroy(&kept.saved.graph);
+    inf_kept_plan_fini(&kept);
+    close(fd);
+    free(bytes);
+    free(changed);
     free_answers(answers);
 }
 

@@ -13,6 +13,7 @@
 #include "backends/saved/saved_graph.h"
 #include "backends/storage/checksum.h"
 #include "tests/unit/graph/graph_kit.h"
+#include "tests/unit/saved/forge_plan.h"
 
 // Directory of the files of a test.
 static char root[] = "/tmp/inferd-plan-XXXXXX";
@@ -400,13 +401,6 @@ static void overwrite_part(uint8_t *bytes, size_t size, uint64_t *state)
     }
 }
 
-// The places of the header (plan_file.c): sum of the description, size of it, sum of the header.
-#define AT_DESCRIPTION_BYTES 128
-#define AT_DESCRIPTION_SUM   136
-#define AT_FILE_BYTES        144
-#define AT_HEADER_SUM        152
-#define HEADER_BYTES         160
-
 Test(saved_plan, with_bytes_behind_its_data_is_refused)
 {
     struct inf_error err;
@@ -443,10 +437,7 @@ static void forge_plans(void (*write)(const char *name), int rounds)
         for (uint32_t i = next_random(&state) % 4 + 1; i > 0; i--)
             overwrite_part(changed, HEADER_BYTES + (size_t)description, &state);
         memcpy(changed + AT_DESCRIPTION_BYTES, &description, sizeof description);
-        uint64_t sum = inf_checksum(changed + HEADER_BYTES, (size_t)description);
-        memcpy(changed + AT_DESCRIPTION_SUM, &sum, sizeof sum);
-        sum = inf_checksum(changed, AT_HEADER_SUM);
-        memcpy(changed + AT_HEADER_SUM, &sum, sizeof sum);
+        forge_sums(changed);
         store_file("p", changed, size);
         enum inf_code code = try_plan("p", &id, &err);
         cr_assert(code == INF_OK || err.text[0] != '\0', "round %d", round);
@@ -466,6 +457,32 @@ Test(saved_plan, of_a_forger_is_refused_or_sound, .timeout = 300)
 Test(saved_plan, of_a_forger_with_packed_weights_is_refused_or_sound, .timeout = 300)
 {
     forge_plans(write_whole_plan, 2000);
+}
+
+// Shapes are computed from integers, before a device restores anything.
+Test(saved_plan, whose_integers_have_no_bytes_is_refused)
+{
+    struct inf_error err;
+    uint8_t *bytes, *changed;
+    uint32_t refused = 0, read = 0;
+    write_plan("p");
+    size_t size = load_file("p", &bytes), shorter;
+    changed = malloc(size);
+    for (uint32_t index = 0;; index++) {
+        memcpy(changed, bytes, size);
+        shorter = forge_dropped_constant(changed, size, index);
+        if (shorter == 0)
+            break;
+        store_file("p", changed, shorter);
+        enum inf_code code = try_plan("p", &id, &err);
+        cr_expect(code == INF_OK || strstr(err.text, "has no bytes") != NULL, "%s", err.text);
+        refused += code == INF_INVALID;
+        read += code == INF_OK;
+    }
+    cr_expect_eq(read, 2, "the filter and alpha");
+    cr_expect_eq(refused, 6, "four lists of integers, and two booleans");
+    free(bytes);
+    free(changed);
 }
 
 Test(saved_plan, graph_bytes_of_any_length_are_refused_or_sound)
