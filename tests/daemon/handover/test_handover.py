@@ -381,6 +381,24 @@ class Handover(unittest.TestCase):
         self.check_failure(client.next(), NOT_BEGUN)
         self.check_infer(client)
 
+    def test_data_in_part_at_a_restart(self):
+        """The daemon does not wait for the rest of the data; the request gets an answer."""
+        self.start()
+        client = self.kept()
+        data = ONES * 256
+        meta = encode('Data', {'total_bytes': len(data)})
+        client.stream += 1
+        client.open[client.stream] = None
+        client.send(TYPES['DATA'], client.stream, meta, data[:1024])
+        time.sleep(0.1)  # the daemon reads it
+        self.assertEqual(os.waitstatus_to_exitcode(self.manager.restart()), 0)
+        client.send(TYPES['DATA'], client.stream, meta, data[1024:2048])
+        client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(256)),
+                    data[2048:], INFER)
+        self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+        self.check_books()
+
     def test_a_reply_in_part(self):
         """The client does not read a reply of 6 MiB until the daemon is killed."""
         self.start()
