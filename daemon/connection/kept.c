@@ -201,7 +201,7 @@ ssize_t inf_connection_receive(struct inf_connection *connection, struct msghdr 
     record->direct = direct;
     record->message.msg_hdr = *message;
     record->message.msg_len = 0;
-    // In this order: entries of the earlier read, whose end is behind 0, have another number by then.
+    // After the number: entries of the earlier read, whose end is behind 0, must have another one.
     atomic_store_explicit(&record->done, 0, memory_order_release);
     atomic_store_explicit(&record->slot_plus_1, connection->kept->index + 1, memory_order_release);
     int result = recvmmsg(connection->fd, &record->message, 1, flags, NULL);

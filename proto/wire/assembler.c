@@ -184,7 +184,7 @@ static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
         assembler->rejected = *assembler->lost_fds;
         assembler->header.fd_count = (uint8_t)assembler->bound_fds;
     }
-    // Descriptors of a read belong to its last frame, so the frames before it do not end the search.
+    // The descriptors of a read belong to its last frame, so the frames before it change nothing.
     if (last)
         assembler->lost_fds = NULL;
     if (assembler->bound_fds != assembler->header.fd_count) {

@@ -133,10 +133,10 @@ enum inf_code inf_assembler_resume(struct inf_assembler *assembler,
                                    uint64_t rest_bytes, const struct inf_error *why,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Announces that descriptors may be lost: those of the frame that has begun, and of all frames up to
-// the first one that ends together with the bytes of a read. A frame without its descriptors is then
-// reported as rejected with the error `why`, which outlives the assembler, instead of ending the
-// stream.
+// Announces that descriptors may be lost: those of the frame that has begun, and of all frames up
+// to the first one that ends together with the bytes of a read. A frame without its descriptors is
+// then reported as rejected with the error `why`, which outlives the assembler, instead of ending
+// the stream.
 void inf_assembler_expect_lost_fds(struct inf_assembler *assembler, const struct inf_error *why);
 
 // Returns whether a frame has begun and is not complete. While this is true, the caller must
