@@ -82,6 +82,9 @@
 #define INF_LIMIT_KEPT_PENDINGS 2048u
 // Shared memory of one kept connection: the frames that await an answer, and its regions.
 #define INF_LIMIT_KEPT_BYTES (128u << 10)
+// Most bytes of the sessions of one connection that a restart keeps. Copying them is a part of the
+// pause of all clients.
+#define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
 // Most descriptors in the store of the service manager: connections, regions and states of
 // sessions. FileDescriptorStoreMax= of the unit has the same value.
 #define INF_LIMIT_STORED_FDS 8192u
