@@ -20,8 +20,8 @@ static int make_manager(void)
 {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path, sizeof address.sun_path, "@inferd-fd-store-%d",
-                          (int)getpid());
+    int length =
+        snprintf(address.sun_path, sizeof address.sun_path, "@inferd-fd-store-%d", (int)getpid());
     setenv("NOTIFY_SOCKET", address.sun_path, 1);
     address.sun_path[0] = '\0';
     cr_assert_eq(bind(fd, (const struct sockaddr *)&address,

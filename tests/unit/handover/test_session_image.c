@@ -44,11 +44,8 @@ static struct inf_session *open_session(struct inf_session_table *table, uint64_
 static void keep_history(struct inf_session *session, const char *name, struct inf_shape shape,
                          uint8_t axis, uint32_t room, const char *bytes) INF_ON_LOOP
 {
-    struct inf_session_kept kept = {.dtype = INF_DTYPE_U8,
-                                    .shape = shape,
-                                    .room = room,
-                                    .axis = axis,
-                                    .is_history = true};
+    struct inf_session_kept kept = {
+        .dtype = INF_DTYPE_U8, .shape = shape, .room = room, .axis = axis, .is_history = true};
     cr_assert_eq(inf_session_obtain_tensor(session, name, &kept.index, NULL), INF_OK);
     struct inf_session_buffer *next = &session->tensors[kept.index]->next;
     cr_assert_eq(inf_session_buffer_reserve(next, strlen(bytes), NULL), INF_OK);

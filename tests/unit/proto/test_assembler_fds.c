@@ -298,8 +298,8 @@ Test(assembler_fds, may_be_lost_with_each_frame_of_one_read)
     cr_assert_eq(frame.fd_count, 0);
     // The next read is one of this process.
     size = assembly_put(bytes, 3, 4, 0, 1);
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, (struct inf_span){bytes, size}, &used,
-                                    NULL),
-                 INF_INVALID);
+    cr_assert_eq(
+        inf_assembler_feed(&assembly.assembler, (struct inf_span){bytes, size}, &used, NULL),
+        INF_INVALID);
     assembly_end(&assembly);
 }
