@@ -400,7 +400,7 @@ class Handover(unittest.TestCase):
         self.check_books()
 
     def test_a_reply_in_part(self):
-        """The client does not read a reply of 6 MiB until the daemon is killed."""
+        """The client does not read a reply of 768 KiB until the daemon is killed."""
         self.start()
         client = self.kept()
         rows = 1 << 16
@@ -419,6 +419,35 @@ class Handover(unittest.TestCase):
         self.check_failure(frame, OUTCOME_UNKNOWN)
         self.check_infer(client)
         self.check_books()
+
+    def test_streams_of_region_frames_may_be_used_again(self):
+        """A region is not taken for the one that a later frame of the same stream asks for."""
+        self.start()
+        client = self.kept()
+        rows = 1 << 16
+        memory = client.register(1, rows * 16)
+        memory[:] = ONES * rows
+        stream = client.stream
+        self.manager.wait_for_names('inferd-r-', 1)
+        inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [rows, 4],
+                   'location': {'region_id': 1, 'length': rows * 16}}]
+        client.request('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        time.sleep(1.5)  # the socket is full
+        client.send(TYPES['MEM_ALLOC'], stream, encode('MemAlloc', {'region_id': 9, 'size': 8192}))
+        self.manager.wait_for_names('inferd-r-', 2)
+        self.manager.restart(signal.SIGKILL)
+        frames = {}
+        while len(frames) < 2:
+            frame = client.next()
+            if frame.type != TYPES['DATA']:
+                frames[frame.type] = frame
+        self.check_failure(frames[TYPES['RESPONSE']], OUTCOME_UNKNOWN)
+        self.check_failure(frames[TYPES['MEM_REGISTERED']], NOT_BEGUN)
+        self.assertEqual(frames[TYPES['MEM_REGISTERED']].stream, stream)
+        self.manager.wait_for_names('inferd-r-', 1)
+        inputs[0].update(shape=[1, 4], location={'region_id': 1, 'length': 16})
+        frame = client.call('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
 
     # --- what is left is checked ---
 
