@@ -86,8 +86,9 @@
 // pause of all clients.
 #define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
 // Most descriptors in the store of the service manager: connections, regions and states of
-// sessions. FileDescriptorStoreMax= of the unit has the same value.
-#define INF_LIMIT_STORED_FDS 8192u
+// sessions. FileDescriptorStoreMax= of the unit has the same value. The next process gets all names
+// in one variable of the environment. Linux limits it to 128 KiB, and starts no process with more.
+#define INF_LIMIT_STORED_FDS 4096u
 
 // --- sessions ---
 #define INF_LIMIT_SESSIONS 256u // most sessions that may be open on one connection

@@ -4,6 +4,7 @@ next process: connections, regions, and exactly one answer to each request."""
 import fcntl
 import mmap
 import os
+import resource
 import signal
 import socket
 import struct
@@ -55,7 +56,7 @@ class Handover(unittest.TestCase):
         write_sum(self.models / 'm')  # each output is 12 for ones
         self.clients = []
 
-    def start(self, *arguments, room=8192):
+    def start(self, *arguments, room=4096):
         command = [DAEMON, f'--repository={self.models}', '--backends=ref', '--watch=never',
                    f'--cache-dir={self.folder}', *arguments]
         self.manager = Manager(self.folder, command, room)
@@ -541,6 +542,25 @@ class Handover(unittest.TestCase):
         self.check_infer(client)
         ends[0].close()
         self.assertNotIn('inferd-x', self.manager.names())
+
+    def test_the_daemon_starts_with_a_full_store(self):
+        """The names of all descriptors are one variable of the environment."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most[1] != resource.RLIM_INFINITY and most[1] < 10000:
+            self.skipTest('too few descriptors')
+        resource.setrlimit(resource.RLIMIT_NOFILE, (10000, most[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, most)
+        self.start()
+        client = self.kept()
+        name = 'inferd-r-4095-4294967295-255'
+
+        def fill(store):
+            while len(store) < self.manager.room:
+                store.append((name, os.open('/dev/null', os.O_RDONLY)))
+
+        self.replace(fill)
+        self.check_infer(client)
+        self.manager.wait_for_names(name, 0)
 
     def test_a_socket_of_another_daemon_is_refused(self):
         self.start()
