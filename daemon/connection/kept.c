@@ -201,7 +201,8 @@ ssize_t inf_connection_receive(struct inf_connection *connection, struct msghdr 
     record->direct = direct;
     record->message.msg_hdr = *message;
     record->message.msg_len = 0;
-    atomic_store_explicit(&record->done, 0, memory_order_relaxed);
+    // After the number: entries of the earlier read, whose end is behind 0, must have another one.
+    atomic_store_explicit(&record->done, 0, memory_order_release);
     atomic_store_explicit(&record->slot_plus_1, connection->kept->index + 1, memory_order_release);
     int result = recvmmsg(connection->fd, &record->message, 1, flags, NULL);
     int error = errno;
@@ -259,7 +260,7 @@ void inf_connection_note_stream(struct inf_connection *connection)
 
 void inf_connection_drop_pending(struct inf_connection *connection, uint32_t pending_plus_1)
 {
-    if (connection->kept != NULL)
+    if (connection->kept != NULL && !connection->set->ending)
         inf_send_log_remove(connection->kept->log, pending_plus_1);
 }
 

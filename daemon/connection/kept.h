@@ -50,7 +50,8 @@ struct inf_pending *inf_connection_frame_pending(struct inf_connection *connecti
 // Records the last stream of the connection.
 void inf_connection_note_stream(struct inf_connection *connection) INF_ON_LOOP;
 
-// Frees an entry of the send log without an answer. 0 is allowed.
+// Frees an entry of the send log without an answer. 0 is allowed. If the process ends, leaves the
+// entry to the next process, which answers the request.
 void inf_connection_drop_pending(struct inf_connection *connection,
                                  uint32_t pending_plus_1) INF_ON_LOOP;
 

@@ -7,6 +7,14 @@
 #include "daemon/connection/kept.h"
 #include "daemon/connection/reply.h"
 
+// Notes which region the frame names, so that the next process knows it.
+static void note_region(struct inf_connection *connection, uint64_t id) INF_ON_LOOP
+{
+    struct inf_pending *pending = inf_connection_frame_pending(connection);
+    if (pending != NULL)
+        pending->value = id;
+}
+
 static enum inf_code try_register(struct inf_connection *connection, struct inf_frame *frame,
                                   struct inf_error *err) INF_ON_LOOP
 {
@@ -24,6 +32,7 @@ static enum inf_code try_register(struct inf_connection *connection, struct inf_
                                                .writable = set->message.region.writable,
                                                .fd = frame->fds[0]};
     frame->fd_count = 0;
+    note_region(connection, options.id);
     return inf_region_register(&connection->regions, &options, err);
 }
 
@@ -51,6 +60,7 @@ static enum inf_code try_allocate(struct inf_connection *connection, const struc
         return (*err = frame->rejected).code;
     INF_TRY(inf_message_decode(&set->message, INF_MESSAGE_REGION_ALLOC, frame->meta, set->scratch,
                                err));
+    note_region(connection, set->message.region.region_id);
     return inf_region_allocate(&connection->regions, set->message.region.region_id,
                                set->message.region.size, out_fd, err);
 }
@@ -91,10 +101,8 @@ void inf_connection_unregister_region(struct inf_connection *connection,
         code = inf_message_decode(&set->message, INF_MESSAGE_REGION_UNREGISTER, frame->meta,
                                   set->scratch, err);
     const uint64_t id = code == INF_OK ? set->message.region.region_id : 0;
-    struct inf_pending *pending = inf_connection_frame_pending(connection);
     // From here on, the next process reports the region as released.
-    if (pending != NULL)
-        pending->value = id;
+    note_region(connection, id);
     if (code == INF_OK)
         code = inf_region_unregister(&connection->regions, id, frame->header.stream_id,
                                      connection->frame_pending_plus_1, err);

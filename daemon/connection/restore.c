@@ -132,13 +132,21 @@ static enum inf_code end_partial_frame(struct inf_connection *connection,
 
 // --- regions ---
 
+// Returns true if the frame of an entry made the region. Clients may use the streams of such frames
+// again, so the stream alone does not tell.
+static bool has_made(const struct inf_pending *pending, const struct inf_kept_region *record)
+{
+    return record->flags != 0 && record->stream_id == pending->stream_id &&
+           record->id == pending->value;
+}
+
 // Returns true if the region was made for a MEM_ALLOC whose answer the client does not have.
 static bool is_unknown_to_client(const struct pending_list *list,
                                  const struct inf_kept_region *record)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const struct inf_pending *pending = &list->pendings[list->indexes[i]];
-        if (pending->type == INF_FRAME_MEM_ALLOC && pending->stream_id == record->stream_id)
+        if (pending->type == INF_FRAME_MEM_ALLOC && has_made(pending, record))
             return true;
     }
     return false;
@@ -194,11 +202,11 @@ static void answer_request(struct inf_connection *connection, const struct inf_p
 }
 
 static const struct inf_kept_region *find_record(const struct inf_connection *connection,
-                                                 uint64_t stream_id)
+                                                 const struct inf_pending *pending)
 {
     const struct inf_kept_region *records = connection->kept->slot->regions;
     for (uint32_t i = 0; i < INF_LIMIT_REGIONS; i++)
-        if (records[i].flags != 0 && records[i].stream_id == stream_id)
+        if (has_made(pending, &records[i]))
             return &records[i];
     return NULL;
 }
@@ -209,7 +217,7 @@ static void answer_region_frame(struct inf_connection *connection,
                                 struct inf_reply *reply) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
-    const struct inf_kept_region *record = find_record(connection, pending->stream_id);
+    const struct inf_kept_region *record = find_record(connection, pending);
     union inf_message message = {.region = {.region_id = pending->value}};
     bool released = pending->type == INF_FRAME_MEM_UNREGISTER;
     reply->flags = INF_FRAME_FINAL;

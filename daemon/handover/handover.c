@@ -42,6 +42,11 @@ struct header {
 _Static_assert(sizeof(struct inf_kept_slot) <= INF_LIMIT_KEPT_BYTES, "a slot has room");
 _Static_assert(sizeof(struct inf_read_record) <= SLOT_OFFSET - READ_OFFSET, "a read has room");
 _Static_assert(sizeof(struct header) <= READ_OFFSET, "the header has room");
+// Of the longest names, with a ':' behind each, and those of the sockets.
+_Static_assert(sizeof "LISTEN_FDNAMES=inferd:inferd-admin" +
+                       INF_LIMIT_STORED_FDS * sizeof "inferd-r-4095-4294967295-255" <=
+                   128u << 10,
+               "a full store must not prevent the start of the next process");
 
 struct inf_handover {
     int fd;

@@ -30,7 +30,9 @@ enum inf_pending_state {
 // A frame of the client that awaits its answer. In shared memory.
 struct inf_pending {
     uint64_t stream_id;
-    uint64_t value; // region that a MEM_UNREGISTER names; in a free entry: index of the next one
+    // Region that a frame such as MEM_REGISTER names, 0: not known; in a free entry: index of the
+    // next one.
+    uint64_t value;
     // The read that brought the last byte of the frame, and the end of the frame in it. They tell
     // whether the frame was accepted, see daemon/handover/handover.h.
     uint64_t read_number;

@@ -5,10 +5,6 @@
 
 #include "daemon/resource/session.h"
 
-// Most bytes of the sessions of one connection that a restart keeps. Copying them is a part of the
-// pause of all clients.
-#define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
-
 // Writes all sessions of a table, none of which has a request in flight, to a new sealed memfd.
 //
 // INF_EXHAUSTED  the sessions have more than INF_LIMIT_KEPT_SESSION_BYTES; or memory or descriptors

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends FDSTORE=1 and FDSTOREREMOVE=1 to the service manager. A message that the manager has no
 // room for waits in a list, with a duplicate of its descriptor, until the socket is writable. The
-// list is bounded by the room of the store: each descriptor is added and removed once.
+// list is bounded, because clients decide how often descriptors are added and removed: nothing is
+// added while as many messages wait as the store has room for, and a removal follows an addition.
 #include "daemon/system/fd_store.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct inf_fd_store {
     uint32_t room; // most descriptors in the store
     uint32_t held; // descriptors that are in it when all messages are sent
     struct message *first, *last;
+    uint32_t waiting; // number of messages in the list
     struct event *writable;
 };
 
@@ -67,6 +69,7 @@ static void drop_first(struct inf_fd_store *store)
     store->first = gone->next;
     if (store->first == NULL)
         store->last = NULL;
+    store->waiting--;
     if (gone->fd >= 0)
         close(gone->fd);
     free(gone);
@@ -109,6 +112,7 @@ static bool send_or_queue(struct inf_fd_store *store, const char *name, int fd)
     else
         store->first = message;
     store->last = message;
+    store->waiting++;
     // If libevent cannot watch the socket, the message is sent with the next one or at the end.
     (void)event_add(store->writable, NULL);
     return true;
@@ -116,7 +120,8 @@ static bool send_or_queue(struct inf_fd_store *store, const char *name, int fd)
 
 bool inf_fd_store_add(struct inf_fd_store *store, const char *name, int fd)
 {
-    if (store->held >= store->room || !send_or_queue(store, name, fd))
+    if (store->held >= store->room || store->waiting >= store->room ||
+        !send_or_queue(store, name, fd))
         return false;
     store->held++;
     return true;

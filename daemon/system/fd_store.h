@@ -15,9 +15,8 @@ struct event_base;
 struct inf_fd_store;
 
 // Creates the client side of the store. `room` is the number from inf_notify_store_room(), not 0,
-// and
-// `held` is how many descriptors are in the store already. The caller destroys *out_store before
-// the base.
+// and `held` is how many descriptors are in the store already. The caller destroys *out_store
+// before the base.
 //
 // INF_INVALID    NOTIFY_SOCKET is malformed, or nothing listens there.
 // INF_EXHAUSTED  memory, or file descriptors.
@@ -26,7 +25,8 @@ enum inf_code inf_fd_store_create(struct inf_fd_store **out_store, struct event_
                                   struct inf_error *err) INF_NODISCARD;
 
 // Puts a descriptor into the store under a name of at most 63 characters, without ':'. The caller
-// may close the descriptor at once. Returns false if the store is full or memory is exhausted.
+// may close the descriptor at once. Returns false if the store is full, if too many messages wait
+// for the manager, or if memory is exhausted.
 bool inf_fd_store_add(struct inf_fd_store *store, const char *name,
                       int fd) INF_NODISCARD INF_ON_LOOP;
 

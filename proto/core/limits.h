@@ -82,9 +82,13 @@
 #define INF_LIMIT_KEPT_PENDINGS 2048u
 // Shared memory of one kept connection: the frames that await an answer, and its regions.
 #define INF_LIMIT_KEPT_BYTES (128u << 10)
+// Most bytes of the sessions of one connection that a restart keeps. Copying them is a part of the
+// pause of all clients.
+#define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
 // Most descriptors in the store of the service manager: connections, regions and states of
-// sessions. FileDescriptorStoreMax= of the unit has the same value.
-#define INF_LIMIT_STORED_FDS 8192u
+// sessions. FileDescriptorStoreMax= of the unit has the same value. The next process gets all names
+// in one variable of the environment. Linux limits it to 128 KiB, and starts no process with more.
+#define INF_LIMIT_STORED_FDS 4096u
 
 // --- sessions ---
 #define INF_LIMIT_SESSIONS 256u // most sessions that may be open on one connection

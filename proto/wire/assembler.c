@@ -184,7 +184,9 @@ static enum inf_code complete_frame(struct inf_assembler *assembler, bool last,
         assembler->rejected = *assembler->lost_fds;
         assembler->header.fd_count = (uint8_t)assembler->bound_fds;
     }
-    assembler->lost_fds = NULL;
+    // The descriptors of a read belong to its last frame, so the frames before it change nothing.
+    if (last)
+        assembler->lost_fds = NULL;
     if (assembler->bound_fds != assembler->header.fd_count) {
         inf_fail_reason(&assembler->rejected, INF_INVALID, INF_REASON_BAD_FRAME,
                         "%s frame: %u file descriptors declared, %u came with it",

@@ -56,8 +56,8 @@ struct inf_assembler {
     uint32_t fd_count;         // number of descriptors in `fds`
     uint32_t bound_fds;        // the first `bound_fds` descriptors belong to the current frame
     struct inf_error rejected; // why the current frame is rejected, or why the stream is broken
-    // The error for the next frame, if its descriptors are missing; NULL: the stream is broken
-    // then.
+    // The error for a frame whose descriptors are missing, see inf_assembler_expect_lost_fds();
+    // NULL: the stream is broken then.
     const struct inf_error *lost_fds;
 };
 
@@ -133,9 +133,10 @@ enum inf_code inf_assembler_resume(struct inf_assembler *assembler,
                                    uint64_t rest_bytes, const struct inf_error *why,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Announces that the descriptors of the next frame, or of the one that has begun, may be lost. If
-// they are, the frame is reported as rejected with the error `why`, which outlives the assembler,
-// instead of ending the stream.
+// Announces that descriptors may be lost: those of the frame that has begun, and of all frames up
+// to the first one that ends together with the bytes of a read. A frame without its descriptors is
+// then reported as rejected with the error `why`, which outlives the assembler, instead of ending
+// the stream.
 void inf_assembler_expect_lost_fds(struct inf_assembler *assembler, const struct inf_error *why);
 
 // Returns whether a frame has begun and is not complete. While this is true, the caller must

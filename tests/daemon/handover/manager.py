@@ -14,7 +14,7 @@ PR_SET_PDEATHSIG = 1
 class Manager:
     """Runs a daemon as systemd would run its unit. `room` is FileDescriptorStoreMax."""
 
-    def __init__(self, folder, command, room=8192, environment=()):
+    def __init__(self, folder, command, room=4096, environment=()):
         self.folder, self.command, self.room = str(folder), command, room
         self.environment = dict(environment)
         self.store = []  # (name, descriptor), in the order of arrival

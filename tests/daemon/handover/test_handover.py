@@ -4,6 +4,7 @@ next process: connections, regions, and exactly one answer to each request."""
 import fcntl
 import mmap
 import os
+import resource
 import signal
 import socket
 import struct
@@ -55,7 +56,7 @@ class Handover(unittest.TestCase):
         write_sum(self.models / 'm')  # each output is 12 for ones
         self.clients = []
 
-    def start(self, *arguments, room=8192):
+    def start(self, *arguments, room=4096):
         command = [DAEMON, f'--repository={self.models}', '--backends=ref', '--watch=never',
                    f'--cache-dir={self.folder}', *arguments]
         self.manager = Manager(self.folder, command, room)
@@ -381,8 +382,26 @@ class Handover(unittest.TestCase):
         self.check_failure(client.next(), NOT_BEGUN)
         self.check_infer(client)
 
+    def test_data_in_part_at_a_restart(self):
+        """The daemon does not wait for the rest of the data; the request gets an answer."""
+        self.start()
+        client = self.kept()
+        data = ONES * 256
+        meta = encode('Data', {'total_bytes': len(data)})
+        client.stream += 1
+        client.open[client.stream] = None
+        client.send(TYPES['DATA'], client.stream, meta, data[:1024])
+        time.sleep(0.1)  # the daemon reads it
+        self.assertEqual(os.waitstatus_to_exitcode(self.manager.restart()), 0)
+        client.send(TYPES['DATA'], client.stream, meta, data[1024:2048])
+        client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(256)),
+                    data[2048:], INFER)
+        self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+        self.check_books()
+
     def test_a_reply_in_part(self):
-        """The client does not read a reply of 6 MiB until the daemon is killed."""
+        """The client does not read a reply of 768 KiB until the daemon is killed."""
         self.start()
         client = self.kept()
         rows = 1 << 16
@@ -401,6 +420,35 @@ class Handover(unittest.TestCase):
         self.check_failure(frame, OUTCOME_UNKNOWN)
         self.check_infer(client)
         self.check_books()
+
+    def test_streams_of_region_frames_may_be_used_again(self):
+        """A region is not taken for the one that a later frame of the same stream asks for."""
+        self.start()
+        client = self.kept()
+        rows = 1 << 16
+        memory = client.register(1, rows * 16)
+        memory[:] = ONES * rows
+        stream = client.stream
+        self.manager.wait_for_names('inferd-r-', 1)
+        inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [rows, 4],
+                   'location': {'region_id': 1, 'length': rows * 16}}]
+        client.request('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        time.sleep(1.5)  # the socket is full
+        client.send(TYPES['MEM_ALLOC'], stream, encode('MemAlloc', {'region_id': 9, 'size': 8192}))
+        self.manager.wait_for_names('inferd-r-', 2)
+        self.manager.restart(signal.SIGKILL)
+        frames = {}
+        while len(frames) < 2:
+            frame = client.next()
+            if frame.type != TYPES['DATA']:
+                frames[frame.type] = frame
+        self.check_failure(frames[TYPES['RESPONSE']], OUTCOME_UNKNOWN)
+        self.check_failure(frames[TYPES['MEM_REGISTERED']], NOT_BEGUN)
+        self.assertEqual(frames[TYPES['MEM_REGISTERED']].stream, stream)
+        self.manager.wait_for_names('inferd-r-', 1)
+        inputs[0].update(shape=[1, 4], location={'region_id': 1, 'length': 16})
+        frame = client.call('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
 
     # --- what is left is checked ---
 
@@ -494,6 +542,25 @@ class Handover(unittest.TestCase):
         self.check_infer(client)
         ends[0].close()
         self.assertNotIn('inferd-x', self.manager.names())
+
+    def test_the_daemon_starts_with_a_full_store(self):
+        """The names of all descriptors are one variable of the environment."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most[1] != resource.RLIM_INFINITY and most[1] < 10000:
+            self.skipTest('too few descriptors')
+        resource.setrlimit(resource.RLIMIT_NOFILE, (10000, most[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, most)
+        self.start()
+        client = self.kept()
+        name = 'inferd-r-4095-4294967295-255'
+
+        def fill(store):
+            while len(store) < self.manager.room:
+                store.append((name, os.open('/dev/null', os.O_RDONLY)))
+
+        self.replace(fill)
+        self.check_infer(client)
+        self.manager.wait_for_names(name, 0)
 
     def test_a_socket_of_another_daemon_is_refused(self):
         self.start()

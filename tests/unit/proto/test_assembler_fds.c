@@ -275,3 +275,31 @@ Test(assembler_fds, follows_what_linux_does_with_fds)
         close(sockets[1]);
     }
 }
+
+// --- descriptors that another process received ---
+
+Test(assembler_fds, may_be_lost_with_each_frame_of_one_read)
+{
+    static const struct inf_error why = {.code = INF_UNAVAILABLE, .reason = INF_REASON_NOT_BEGUN};
+    struct assembly assembly;
+    uint8_t bytes[100];
+    size_t used = 0;
+    assembly_begin(&assembly);
+    inf_assembler_expect_lost_fds(&assembly.assembler, &why);
+    size_t size = assembly_put(bytes, 1, 5, 0, 0);
+    size += assembly_put(bytes + size, 2, 4, 0, 1);
+    used = assembly_feed_some(&assembly, bytes, size);
+    assembly_take_expected(&assembly, 1, 5, 0);
+    assembly_feed(&assembly, bytes + used, size - used);
+    struct inf_frame frame;
+    assembly_take(&assembly, &frame);
+    cr_assert_eq(frame.header.stream_id, 2);
+    cr_assert_eq(frame.rejected.reason, INF_REASON_NOT_BEGUN);
+    cr_assert_eq(frame.fd_count, 0);
+    // The next read is one of this process.
+    size = assembly_put(bytes, 3, 4, 0, 1);
+    cr_assert_eq(
+        inf_assembler_feed(&assembly.assembler, (struct inf_span){bytes, size}, &used, NULL),
+        INF_INVALID);
+    assembly_end(&assembly);
+}

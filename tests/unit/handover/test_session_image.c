@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image of the sessions of a connection: what the next process reads from it.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/resource/session_image.h"
+
+static struct inf_counters counters;
+static struct inf_quota *quota;
+static struct inf_quota_user *user;
+
+static void start_test(void)
+{
+    uint64_t most[INF_QUOTA_KIND_COUNT];
+    memset(most, 255, sizeof most);
+    inf_role_enter_loop();
+    cr_assert_eq(inf_quota_create(&quota, most, NULL), INF_OK);
+    user = inf_quota_open(quota, 1);
+    cr_assert_not_null(user);
+}
+
+static void end_test(void)
+{
+    cr_expect_eq(inf_quota_held(user, INF_QUOTA_SESSION_BYTES), 0);
+    inf_quota_unref(&user);
+    inf_quota_destroy(&quota);
+}
+
+TestSuite(session_image, .init = start_test, .fini = end_test);
+
+static struct inf_session *open_session(struct inf_session_table *table, uint64_t id) INF_ON_LOOP
+{
+    static struct inf_session_message message;
+    struct inf_session *session = NULL;
+    message.session_id = id;
+    cr_assert_eq(inf_session_open(table, &message, NULL), INF_OK);
+    cr_assert_eq(inf_session_find(table, id, &session, NULL), INF_OK);
+    return session;
+}
+
+// Makes `bytes`, all bytes of a buffer with `room` rows along `axis`, the value of a history.
+static void keep_history(struct inf_session *session, const char *name, struct inf_shape shape,
+                         uint8_t axis, uint32_t room, const char *bytes) INF_ON_LOOP
+{
+    struct inf_session_kept kept = {
+        .dtype = INF_DTYPE_U8, .shape = shape, .room = room, .axis = axis, .is_history = true};
+    cr_assert_eq(inf_session_obtain_tensor(session, name, &kept.index, NULL), INF_OK);
+    struct inf_session_buffer *next = &session->tensors[kept.index]->next;
+    cr_assert_eq(inf_session_buffer_reserve(next, strlen(bytes), NULL), INF_OK);
+    memcpy(next->data, bytes, strlen(bytes));
+    cr_assert_eq(inf_session_commit(session, &kept, 1, NULL), INF_OK);
+}
+
+// Writes the sessions of a table to an image, ends them, and reads the image.
+static void hand_over(struct inf_session_table *table) INF_ON_LOOP
+{
+    int fd = -1;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_session_image_write(table, &fd, &err), INF_OK, "%s", err.text);
+    inf_session_table_fini(table);
+    cr_assert_eq(inf_session_image_read(table, fd, &err), INF_OK, "%s", err.text);
+    close(fd);
+}
+
+// Checks a history of a session after the handover: its shape, and all its bytes.
+static void check_history(struct inf_session_table *table, uint64_t id, const char *name,
+                          struct inf_shape shape, uint8_t axis, const char *bytes) INF_ON_LOOP
+{
+    struct inf_session *session = NULL;
+    uint32_t index;
+    cr_assert_eq(inf_session_find(table, id, &session, NULL), INF_OK);
+    uint32_t count = session->tensor_count;
+    cr_assert_eq(inf_session_obtain_tensor(session, name, &index, NULL), INF_OK);
+    cr_assert_eq(session->tensor_count, count, "there is no '%s'", name);
+    const struct inf_session_tensor *tensor = session->tensors[index];
+    cr_assert(tensor->present && tensor->is_history);
+    cr_expect_eq(tensor->axis, axis);
+    cr_expect_eq(tensor->dtype, INF_DTYPE_U8);
+    cr_expect_eq(memcmp(&tensor->shape, &shape, sizeof shape), 0);
+    cr_expect_eq(tensor->room, 0, "the image has no unused rows");
+    cr_expect_eq(memcmp(tensor->now.data, bytes, strlen(bytes)), 0, "%.*s", (int)strlen(bytes),
+                 (const char *)tensor->now.data);
+}
+
+// The unused rows, which are between those of two sequences, are x.
+Test(session_image, has_histories_without_their_unused_rows)
+{
+    inf_role_enter_loop();
+    struct inf_session_table table;
+    inf_session_table_init(&table, &counters, user);
+    struct inf_session *session = open_session(&table, 3);
+    keep_history(session, "middle", INF_SHAPE(2, 3, 2), 1, 5, "aabbccxxxxddeeffxxxx");
+    keep_history(session, "first", INF_SHAPE(2, 3), 0, 4, "aaabbbxxxxxx");
+    keep_history(session, "last", INF_SHAPE(1, 3, 2), 2, 3, "abxcdxefx");
+    keep_history(session, "full", INF_SHAPE(2, 3), 1, 3, "abcdef");
+    keep_history(session, "exact", INF_SHAPE(2, 3), 1, 0, "abcdef");
+    keep_history(open_session(&table, 4), "middle", INF_SHAPE(3, 1, 1), 1, 2, "axbxcx");
+    hand_over(&table);
+    cr_assert_eq(table.count, 2);
+    check_history(&table, 3, "middle", INF_SHAPE(2, 3, 2), 1, "aabbccddeeff");
+    check_history(&table, 3, "first", INF_SHAPE(2, 3), 0, "aaabbb");
+    check_history(&table, 3, "last", INF_SHAPE(1, 3, 2), 2, "abcdef");
+    check_history(&table, 3, "full", INF_SHAPE(2, 3), 1, "abcdef");
+    check_history(&table, 3, "exact", INF_SHAPE(2, 3), 1, "abcdef");
+    check_history(&table, 4, "middle", INF_SHAPE(3, 1, 1), 1, "abc");
+    inf_session_table_fini(&table);
+}
+
+Test(session_image, has_what_a_rewind_has_left)
+{
+    inf_role_enter_loop();
+    struct inf_session_table table;
+    inf_session_table_init(&table, &counters, user);
+    struct inf_session *session = open_session(&table, 1);
+    keep_history(session, "h", INF_SHAPE(2, 3, 2), 1, 5, "aabbccxxxxddeeffxxxx");
+    cr_assert_eq(inf_session_rewind(session, 2, false, NULL), INF_OK);
+    hand_over(&table);
+    check_history(&table, 1, "h", INF_SHAPE(2, 2, 2), 1, "aabbddee");
+    cr_assert_eq(inf_session_find(&table, 1, &session, NULL), INF_OK);
+    cr_assert_eq(inf_session_rewind(session, 0, false, NULL), INF_OK);
+    hand_over(&table);
+    check_history(&table, 1, "h", INF_SHAPE(2, 0, 2), 1, "");
+    inf_session_table_fini(&table);
+}
+
+Test(session_image, is_bounded)
+{
+    inf_role_enter_loop();
+    struct inf_session_table table;
+    struct inf_error err = {0};
+    int fd = -1;
+    inf_session_table_init(&table, &counters, user);
+    struct inf_session *session = open_session(&table, 1);
+    uint32_t index;
+    uint8_t *bytes = calloc(1, INF_LIMIT_KEPT_SESSION_BYTES);
+    cr_assert_not_null(bytes);
+    cr_assert_eq(inf_session_obtain_tensor(session, "h", &index, NULL), INF_OK);
+    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8,
+                                        &INF_SHAPE(INF_LIMIT_KEPT_SESSION_BYTES), bytes, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_session_image_write(&table, &fd, &err), INF_EXHAUSTED);
+    cr_assert_eq(fd, -1);
+    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8,
+                                        &INF_SHAPE(INF_LIMIT_KEPT_SESSION_BYTES / 2), bytes, NULL),
+                 INF_OK);
+    hand_over(&table);
+    cr_assert_eq(table.count, 1);
+    free(bytes);
+    inf_session_table_fini(&table);
+}
