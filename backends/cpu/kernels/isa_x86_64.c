@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/isa.h"
 
 #include <cpuid.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ static bool has_avx512_bf16(void)
 // Linux saves tile registers only for a process that has asked for it. All threads of the process
 // may use them then. The request is refused if the kernel is too old, if a sandbox forbids it, or
 // if a thread has a signal stack that is too small for the registers.
-static bool has_amx(void)
+static bool ask_for_tiles(void)
 {
     const unsigned wanted = CPUID_AMX_TILE | CPUID_AMX_INT8 | CPUID_AMX_BF16;
     unsigned eax;
@@ -57,6 +58,24 @@ static bool has_amx(void)
     return has_avx512_bf16() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
            (edx & wanted) == wanted &&
            syscall(SYS_arch_prctl, REQUEST_STATE_PERMISSION, STATE_TILE_DATA) == 0;
+}
+
+// The answer never changes, and is kept: a virtual machine takes 20 us and more for a CPUID, and
+// compilers of graphs ask for each node.
+static bool has_amx(void)
+{
+    enum {
+        UNKNOWN,
+        ABSENT,
+        PRESENT
+    };
+    static atomic_int known = UNKNOWN;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == UNKNOWN) {
+        answer = ask_for_tiles() ? PRESENT : ABSENT;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == PRESENT;
 }
 
 static const struct inf_nn nn_baseline = {
