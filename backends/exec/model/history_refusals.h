@@ -23,6 +23,7 @@ struct inf_history_refusals {
 // Initialises an empty set, which is embedded in the model.
 void inf_history_refusals_init(struct inf_history_refusals *refusals);
 
+// Releases the mutex of the set, which the model embeds.
 void inf_history_refusals_fini(struct inf_history_refusals *refusals);
 
 // Returns a number that stands for the shapes of `count` inputs.

@@ -23,6 +23,7 @@ static void start_test(void)
 
 static void end_test(void)
 {
+    inf_role_enter_loop();
     cr_expect_eq(inf_quota_held(user, INF_QUOTA_SESSION_BYTES), 0);
     inf_quota_unref(&user);
     inf_quota_destroy(&quota);
