@@ -99,7 +99,8 @@ static enum inf_code take_bytes(struct plan_reader *reader, void *data, size_t s
 {
     if (size > reader->left)
         return fail_plan(reader, "its description is too short");
-    memcpy(data, reader->at, size);
+    if (size > 0)
+        memcpy(data, reader->at, size);
     reader->at += size;
     reader->left -= size;
     return INF_OK;

@@ -196,6 +196,8 @@ static uint32_t list_forms(struct inf_plan_form *forms, struct inf_constant_use 
                            const struct inf_model_kept *kept)
 {
     uint32_t count = 0;
+    if (kept->uses->count == 0)
+        return 0;
     memcpy(uses, kept->uses->uses, kept->uses->count * sizeof *uses);
     qsort(uses, kept->uses->count, sizeof *uses, compare_forms);
     for (size_t i = 0; i < kept->uses->count; i++) {
