@@ -285,7 +285,7 @@ Test(core_set, threads_receive_no_signals)
     count_threads(&before, &receivers_before);
     cr_assert_eq(inf_cpu_core_set_init(&set, CORES, CORES, NULL), INF_OK);
     count_threads(&threads, &receivers);
-    // The helpers, and the threads of the pool, whose creator counts as one of them. A sanitizer may
+    // The helpers, and the threads of the pool, of which its creator counts as one. A sanitizer may
     // start a thread of its own.
     cr_expect_geq(threads - before, 2 * (CORES - 1u));
     cr_expect_eq(receivers, receivers_before);
