@@ -4,9 +4,9 @@
 
 Runs Triton's client library, unchanged, against the gateway. CLIENT and COMMON are checkouts of
 github.com/triton-inference-server/client and .../common, or their git directories. The library runs
-on Debian's python3-geventhttpclient, python3-aiohttp, python3-rapidjson, python3-grpcio and
-python3-numpy; protobuf-compiler and protobuf-compiler-grpc make the messages, as upstream's build
-does.
+on Debian's python3-geventhttpclient, python3-aiohttp, python3-rapidjson, python3-packaging,
+python3-grpcio and python3-numpy; protobuf-compiler and protobuf-compiler-grpc make the messages, as
+upstream's build does.
 """
 import asyncio
 import queue
