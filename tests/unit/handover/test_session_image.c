@@ -79,7 +79,7 @@ static void check_history(struct inf_session_table *table, uint64_t id, const ch
     cr_assert(tensor->present && tensor->is_history);
     cr_expect_eq(tensor->axis, axis);
     cr_expect_eq(tensor->dtype, INF_DTYPE_U8);
-    cr_expect_eq(memcmp(&tensor->shape, &shape, sizeof shape), 0);
+    cr_expect(inf_shape_equal(&tensor->shape, &shape));
     cr_expect_eq(tensor->room, 0, "the image has no unused rows");
     cr_expect_eq(memcmp(tensor->now.data, bytes, strlen(bytes)), 0, "%.*s", (int)strlen(bytes),
                  (const char *)tensor->now.data);
