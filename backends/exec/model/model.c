@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/reference.h"
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/executable_ops.h"
@@ -34,7 +35,7 @@ struct offer {
 };
 
 struct inf_model {
-    _Atomic uint32_t references;
+    _Atomic size_t references;
     struct inf_graph *graph;
     struct inf_device *hosts[INF_MODEL_HOSTS]; // each a counted reference
     uint32_t host_count;
@@ -190,8 +191,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
 
 struct inf_model *inf_model_ref(struct inf_model *model)
 {
-    // Relaxed order is enough, because the caller holds a reference.
-    atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+    inf_reference_take(&model->references);
     return model;
 }
 
@@ -199,10 +199,7 @@ void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
     *pointer = NULL;
-    // Acquire-release order, so that the thread that frees the model sees the writes of all other
-    // holders.
-    if (model == NULL ||
-        atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
+    if (model == NULL || !inf_reference_drop(&model->references))
         return;
     inf_role_check_may_block();
     free_offers(model);
