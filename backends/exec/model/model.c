@@ -2,7 +2,7 @@
 // A model and its executables. Keeps one graph after the passes that need no shapes. For each set
 // of input shapes it copies the graph, binds the shapes, runs the passes again and compiles.
 // shape_class.h keeps the executables. weight_residency.h decides which constants stay in memory
-// between compilations.
+// between compilations. kept_graphs.h has the graphs that pass from one load to the next.
 #include "backends/exec/model/model.h"
 
 #include <assert.h>
@@ -15,6 +15,7 @@
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/executable_ops.h"
 #include "backends/exec/model/history_refusals.h"
+#include "backends/exec/model/kept_graphs.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/exec/model/weight_residency.h"
 #include "backends/exec/static_executable.h"
@@ -26,14 +27,6 @@ struct pins {
     uint32_t count;
 };
 
-// A graph that inf_model_offer() gave.
-struct offer {
-    struct offer *next;
-    const struct inf_device *device; // only compared, never dereferenced
-    struct inf_run_options options;
-    struct inf_graph *graph;
-};
-
 struct inf_model {
     _Atomic size_t references;
     struct inf_graph *graph;
@@ -43,7 +36,7 @@ struct inf_model {
     uint32_t disabled_passes;
     uint32_t constants;
     // Only used by the load, before other threads use the model.
-    struct offer *offers;
+    struct inf_graph_offers offers;
     bool outgrew_offers; // an executable was compiled without an offer
     bool has_history;
     struct inf_history history; // valid if has_history
@@ -95,20 +88,10 @@ static void release_constants(struct inf_model *model) INF_MAY_BLOCK
     review_constants(model);
 }
 
-static void free_offers(struct inf_model *model)
-{
-    while (model->offers != NULL) {
-        struct offer *offer = model->offers;
-        model->offers = offer->next;
-        inf_graph_destroy(&offer->graph);
-        free(offer);
-    }
-}
-
 void inf_model_allow_eviction(struct inf_model *model)
 {
     inf_role_check_may_block();
-    free_offers(model);
+    inf_graph_offers_fini(&model->offers);
     inf_weight_residency_allow_eviction(&model->residency);
     review_constants(model);
 }
@@ -202,7 +185,7 @@ void inf_model_unref(struct inf_model **pointer)
     if (model == NULL || !inf_reference_drop(&model->references))
         return;
     inf_role_check_may_block();
-    free_offers(model);
+    inf_graph_offers_fini(&model->offers);
     inf_shape_classes_fini(&model->classes);
     inf_weight_residency_fini(&model->residency);
     inf_history_refusals_fini(&model->refusals);
@@ -242,31 +225,6 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
 
 // --- keeping what was compiled for the next load ---
 
-// Lists the pinned executables that can be kept. The caller frees *out_classes with free().
-static enum inf_code list_kept_classes(struct inf_model *model,
-                                       struct inf_model_kept_class **out_classes,
-                                       uint32_t *out_count, struct inf_error *err)
-{
-    const struct inf_shape_class *class = NULL;
-    size_t count = 0;
-    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL)
-        count++;
-    struct inf_model_kept_class *classes = calloc(count + 1, sizeof *classes);
-    if (classes == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory to list %zu executables", count);
-    *out_count = 0;
-    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL) {
-        const struct inf_graph *graph = inf_executable_graph(class->executable);
-        if (*out_count < count && class->options.user == 0 && class->room == 0 &&
-            !inf_graph_needs_values(graph))
-            classes[(*out_count)++] =
-                (struct inf_model_kept_class){class->device, class->options, graph};
-    }
-    *out_classes = classes;
-    return INF_OK;
-}
-
 // Lists the uses of constants twice: one by one, and merged.
 static enum inf_code list_uses(struct inf_model *model, struct inf_constants *uses,
                                struct inf_constants *merged, struct inf_error *err)
@@ -289,7 +247,7 @@ enum inf_code inf_model_lend(struct inf_model *model,
     inf_shape_classes_pin(&model->classes, true);
     enum inf_code code = list_uses(model, &uses, &constants, err);
     if (code == INF_OK)
-        code = list_kept_classes(model, &classes, &kept.class_count, err);
+        code = inf_kept_classes_list(&model->classes, &classes, &kept.class_count, err);
     kept.classes = classes;
     if (code == INF_OK)
         use(context, &kept);
@@ -305,54 +263,16 @@ enum inf_code inf_model_offer(struct inf_model *model, const struct inf_device *
                               const struct inf_run_options *options, struct inf_graph **graph,
                               struct inf_error *err)
 {
-    struct offer *offer = calloc(1, sizeof *offer);
-    enum inf_code code =
-        offer != NULL ? inf_weight_residency_add_evicted(&model->residency, *graph, err)
-                      : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
-    if (code != INF_OK) {
-        free(offer);
-        inf_graph_destroy(graph);
-        return code;
-    }
-    *offer = (struct offer){.next = model->offers,
-                            .device = device,
-                            .options = inf_run_options_resolve(*options),
-                            .graph = *graph};
-    model->offers = offer;
-    *graph = NULL;
-    return INF_OK;
+    enum inf_code code = inf_weight_residency_add_evicted(&model->residency, *graph, err);
+    if (code == INF_OK)
+        code = inf_graph_offers_add(&model->offers, device, options, graph, err);
+    inf_graph_destroy(graph);
+    return code;
 }
 
 bool inf_model_outgrew_offers(const struct inf_model *model)
 {
     return model->outgrew_offers;
-}
-
-// Returns true if the graph is for the input shapes of the class.
-static bool has_shapes(const struct inf_graph *graph, const struct inf_shape *shapes)
-{
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (!inf_shape_equal(&graph->values[graph->inputs[i].value].shape, &shapes[i]))
-            return false;
-    return true;
-}
-
-// Removes the offered graph for a class, and returns it; the caller owns it. NULL: there is none.
-static struct inf_graph *take_offer(struct inf_model *model, const struct inf_shape_class *class)
-{
-    for (struct offer **link = &model->offers; *link != NULL; link = &(*link)->next) {
-        struct offer *offer = *link;
-        if (class->room != 0 || offer->device != class->device ||
-            !inf_run_options_equal(&offer->options, &class->options) ||
-            offer->graph->input_count != model->graph->input_count ||
-            !has_shapes(offer->graph, class->shapes))
-            continue;
-        struct inf_graph *graph = offer->graph;
-        *link = offer->next;
-        free(offer);
-        return graph;
-    }
-    return NULL;
 }
 
 // --- compiling ---
@@ -460,7 +380,8 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
     uint32_t new_rows = 0;
-    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = take_offer(model, class);
+    INF_CLEANUP(inf_graph_destroy)
+    struct inf_graph *graph = inf_graph_offers_take(&model->offers, class);
     if (graph != NULL) {
         inf_weight_residency_hold(&model->residency);
         if (compile_class(model, class, cancelled, &graph, 0, out_executable, NULL) == INF_OK)
