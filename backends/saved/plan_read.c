@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the file of a plan (plan_layout.h). The file is read, not mapped, because a file that is
-// truncated under a mapping is SIGBUS. Constants and packed weights are read into their final place
-// and are checked there, so no byte is copied twice. Every size of the file is compared with the
-// size of the file before memory is allocated for it.
+// Reads the file of a plan (plan_layout.h). The file is read, not mapped, because reading a mapping
+// of a file that was truncated raises SIGBUS. Constants and packed weights are read into their
+// final place and are checked there, so no byte is copied twice. Every size that the description
+// names is compared with the size of the file before memory is allocated for it.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -49,9 +49,9 @@ void inf_saved_graph_encode(struct inf_saved_bytes *bytes, const struct inf_grap
                             const struct inf_saved_blobs *blobs);
 
 // Makes a graph from `size` bytes that inf_saved_graph_encode() wrote. `blobs` has the constants by
-// number; the graph takes references of its own. Only constants of numbers may be evicted. Nothing
-// in the bytes is trusted: the graph is verified before it is returned. The caller destroys
-// *out_graph.
+// number; the graph takes references of its own. Constants of booleans, i32 and i64 must have their
+// bytes, others may be evicted. Nothing in the bytes is trusted: the graph is verified before it is
+// returned. The caller destroys *out_graph.
 //
 // INF_INVALID    the bytes are no graph.
 // INF_EXHAUSTED  memory, or a limit of limits.h.
