@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/base/pages.h"
+#include "backends/base/reference.h"
 #include "proto/core/span.h"
 
 #define ALIGNMENT 64
@@ -66,9 +67,7 @@ void inf_blob_set_form(struct inf_blob *blob, struct inf_blob_form *form)
 
 struct inf_blob *inf_blob_ref(struct inf_blob *blob)
 {
-    // Relaxed order is enough: the caller holds a reference, so the blob cannot be freed during the
-    // call.
-    atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed);
+    inf_reference_take(&blob->references);
     return blob;
 }
 
@@ -76,9 +75,7 @@ void inf_blob_unref(struct inf_blob **blob)
 {
     struct inf_blob *gone = *blob;
     *blob = NULL;
-    // Acquire-release order: this thread's writes are visible to the thread that frees the blob,
-    // and the freeing thread sees the writes of all others.
-    if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
+    if (gone == NULL || !inf_reference_drop(&gone->references))
         return;
     inf_blob_form_unref(&gone->form);
     free(gone->data);
@@ -109,8 +106,7 @@ bool inf_blob_restore(struct inf_blob *blob)
 
 struct inf_blob_form *inf_blob_form_ref(struct inf_blob_form *form)
 {
-    // Relaxed order is enough, because the caller holds a reference.
-    atomic_fetch_add_explicit(&form->references, 1, memory_order_relaxed);
+    inf_reference_take(&form->references);
     return form;
 }
 
@@ -118,8 +114,6 @@ void inf_blob_form_unref(struct inf_blob_form **form)
 {
     struct inf_blob_form *gone = *form;
     *form = NULL;
-    // Acquire-release order, so that the thread that frees the form sees the writes of all other
-    // holders.
-    if (gone != NULL && atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1)
+    if (gone != NULL && inf_reference_drop(&gone->references))
         gone->destroy(gone);
 }

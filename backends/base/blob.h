@@ -41,7 +41,7 @@ struct inf_blob_form {
     _Atomic size_t references;
     size_t size_bytes; // size of the form
     uint64_t made_ns;  // time to make the form; 0: not known
-    // Writes the blob's bytes to `data`. Any thread. NULL: they cannot be computed from the form.
+    // Writes the blob's bytes to `data`. Any thread. NULL: the form does not determine them.
     void (*restore)(const struct inf_blob_form *form, void *data);
     // Describes the form, so that it can be kept in a file. Any thread. NULL: it cannot be kept.
     void (*describe)(const struct inf_blob_form *form, struct inf_form_record *record);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocates aligned memory and asks the kernel for large pages in it (madvise(2), MADV_HUGEPAGE).
+// Counts the references to blocks that several owners share.
 #include "backends/base/pages.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#include "backends/base/reference.h"
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
@@ -39,8 +42,7 @@ struct inf_shared_pages *inf_shared_pages_create(size_t size)
 
 struct inf_shared_pages *inf_shared_pages_ref(struct inf_shared_pages *pages)
 {
-    // Relaxed order is enough, because the caller holds a reference.
-    atomic_fetch_add_explicit(&pages->references, 1, memory_order_relaxed);
+    inf_reference_take(&pages->references);
     return pages;
 }
 
@@ -48,8 +50,7 @@ void inf_shared_pages_unref(struct inf_shared_pages **pages)
 {
     struct inf_shared_pages *gone = *pages;
     *pages = NULL;
-    // Acquire-release order, so that the memory is freed after the last use by any owner.
-    if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
+    if (gone == NULL || !inf_reference_drop(&gone->references))
         return;
     free(gone->memory);
     free(gone);

@@ -17,8 +17,8 @@
 // may refuse. The caller frees the memory with free().
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
 
-// One block of memory in which several owners have parts. It is freed with its last reference. One
-// block has more large pages than small blocks of the same sum.
+// One block of memory in which several owners have parts. It is freed with its last reference. A
+// large block has more large pages than several small blocks of the same total size.
 struct inf_shared_pages {
     _Atomic size_t references;
     void *memory; // aligned to 64, and to a large page if it has one

@@ -11,10 +11,10 @@
 #include "backends/base/string_pool.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/reference.h"
 #include "proto/core/bytes_tensor.h"
 #include "proto/core/limits.h"
 
@@ -183,7 +183,7 @@ void inf_strings_encode(const struct inf_strings *strings, const uint64_t *handl
 // --- the strings of a model's constants ---
 
 struct inf_shared_strings {
-    atomic_size_t references;
+    _Atomic size_t references;
     struct inf_string_pool pool;
 };
 
@@ -200,7 +200,7 @@ struct inf_shared_strings *inf_shared_strings_create(void)
 
 struct inf_shared_strings *inf_shared_strings_ref(struct inf_shared_strings *shared)
 {
-    atomic_fetch_add_explicit(&shared->references, 1, memory_order_relaxed);
+    inf_reference_take(&shared->references);
     return shared;
 }
 
@@ -208,7 +208,7 @@ void inf_shared_strings_unref(struct inf_shared_strings **shared)
 {
     struct inf_shared_strings *gone = *shared;
     *shared = NULL;
-    if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
+    if (gone == NULL || !inf_reference_drop(&gone->references))
         return;
     inf_string_pool_fini(&gone->pool);
     free(gone);

@@ -52,8 +52,9 @@ void inf_cond_signal(struct inf_cond *cond);
 // Wakes all waiters.
 void inf_cond_broadcast(struct inf_cond *cond);
 
-// Blocks all signals in the calling thread, and so in threads that it starts, and stores the mask
-// of before in *before. Only the thread of the event loop is to receive signals.
+// Blocks all signals in the calling thread, and so in threads that it starts, and stores the
+// previous signal mask in *before. Threads that libraries start need this: only the thread of the
+// event loop handles signals.
 void inf_thread_block_signals(sigset_t *before);
 // Restores the mask that inf_thread_block_signals() stored.
 void inf_thread_restore_signals(const sigset_t *before);

@@ -11,7 +11,7 @@
 // The first member of a backend's device struct.
 struct inf_device {
     const struct inf_backend *backend; // set by device.c
-    _Atomic uint32_t references;       // set by device.c
+    _Atomic size_t references;         // set by device.c
     // Total weight_bytes of programs; counted by device.c.
     _Atomic uint64_t weight_bytes;
     // Bytes from inf_buffer_alloc(); counted by device.c.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/base/pages.h"
+#include "backends/base/reference.h"
 #include "backends/device/backend.h"
 #include "proto/core/span.h"
 
@@ -52,8 +53,7 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
 
 struct inf_device *inf_device_ref(struct inf_device *device)
 {
-    // Relaxed order is enough, because the caller holds a reference.
-    atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+    inf_reference_take(&device->references);
     return device;
 }
 
@@ -61,11 +61,7 @@ void inf_device_unref(struct inf_device **device)
 {
     struct inf_device *last = *device;
     *device = NULL;
-    if (last == NULL)
-        return;
-    // Acquire-release order: each holder releases its writes, and the last holder sees the writes
-    // of all others.
-    if (atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) == 1)
+    if (last != NULL && inf_reference_drop(&last->references))
         last->backend->close(last);
 }
 

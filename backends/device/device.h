@@ -209,7 +209,7 @@ struct inf_binding {
     size_t offset;             // offset in `buffer`
 };
 
-// The processor cores that a run had.
+// The processor cores that a run used.
 struct inf_core_use {
     // The time for which threads of the device other than the calling one worked for the run,
     // summed over the threads.
@@ -230,7 +230,7 @@ struct inf_run {
     atomic_bool *overflowed;
     struct inf_run_step *step; // receives the name of each node before it is computed; may be NULL
     struct inf_string_pool *strings; // strings that the run makes; NULL: it must make none
-    // The device adds to `helper_ns` and raises `threads`; NULL if the caller does not need it.
+    // The device adds to `helper_ns`, and raises `threads` if it used more; may be NULL.
     struct inf_core_use *core_use;
 };
 
@@ -316,8 +316,8 @@ struct inf_blob_form *inf_program_packed_form(const struct inf_program *program,
 // Makes a form of `blob` from a record that the form of a device of the same kind wrote. Programs
 // that are compiled while the caller holds the form use it instead of packing the constant again.
 // On success the form takes the reference record->pages, which is set to NULL; the caller drops
-// *out_form with inf_blob_form_unref() before the last reference to the blob. Nothing in the record
-// is trusted except the numbers in its parts.
+// *out_form with inf_blob_form_unref() before the last reference to the blob. The bytes of the
+// parts are used as they are; everything else in the record is checked.
 //
 // INF_UNSUPPORTED  the device keeps no forms, or packs for another ISA level.
 // INF_INVALID      the record does not fit the blob.

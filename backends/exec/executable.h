@@ -95,7 +95,7 @@ struct inf_execution {
     // makes. Handles in BYTES outputs refer to it or to the constants of the graph. NULL: inputs
     // have no strings but empty ones, and outputs are not read.
     struct inf_string_pool *strings;
-    // Adds the cores that the run had; NULL if the caller does not need it.
+    // The run adds the cores that it used; NULL if the caller does not need them.
     struct inf_core_use *core_use;
 };
 

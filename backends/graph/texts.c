@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "backends/base/arena.h"
+#include "backends/base/reference.h"
 
 #define BLOCK_BYTES ((size_t)512)
 
 struct inf_texts {
-    atomic_size_t references;
+    _Atomic size_t references;
     // set with further names that the same graph uses; a counted reference, or NULL
     struct inf_texts *parent;
     struct inf_arena arena; // its blocks hold the texts one after another
@@ -27,7 +28,7 @@ struct inf_texts *inf_texts_create(struct inf_texts *parent)
         return NULL;
     atomic_init(&texts->references, 1);
     if (parent != NULL)
-        atomic_fetch_add_explicit(&parent->references, 1, memory_order_relaxed);
+        inf_reference_take(&parent->references);
     texts->parent = parent;
     return texts;
 }
@@ -36,8 +37,7 @@ void inf_texts_unref(struct inf_texts **texts)
 {
     struct inf_texts *gone = *texts;
     *texts = NULL;
-    while (gone != NULL &&
-           atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1) {
+    while (gone != NULL && inf_reference_drop(&gone->references)) {
         struct inf_texts *parent = gone->parent;
         inf_arena_fini(&gone->arena);
         free(gone);

@@ -36,8 +36,8 @@
 // After this many cancelled attempts, a run is too long for the pauses between requests, and the
 // race stops waiting for idle time.
 #define DISTURBED_MAX 8u
-// A run was interrupted by other programs if its threads used less than this share of the time for
-// which they were given.
+// A run counts as interrupted by other programs if its threads used less processor time than this
+// share of the time for which they belonged to the run.
 #define CPU_SHARE_MIN 0.9
 // Assumed minimum speed of plain loops. The reference device is not timed if a run at this speed
 // would exceed the budget.
@@ -313,9 +313,8 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
     return left;
 }
 
-// Updates the least time of a candidate, unless other programs interrupted the run: its threads
-// then used less processor time than they took. A device that does not report its threads, such as
-// a GPU, is not checked.
+// Updates the least time of a candidate, unless other programs interrupted the run (CPU_SHARE_MIN).
+// A device that does not report its threads, such as a GPU, is not checked.
 static void note_least(struct lane *lane, uint64_t took_ns)
 {
     uint64_t core_ns = took_ns + lane->core_use.helper_ns;

@@ -16,9 +16,19 @@
 #define PORT_BYTES     8
 #define SUBGRAPH_BYTES 20
 
+bool inf_saved_take(struct inf_saved_rest *rest, void *data, size_t size)
+{
+    if (size > rest->left)
+        return false;
+    if (size > 0)
+        memcpy(data, rest->at, size);
+    rest->at += size;
+    rest->left -= size;
+    return true;
+}
+
 struct reader {
-    const uint8_t *at;
-    size_t left;
+    struct inf_saved_rest rest;
     const struct inf_saved_blobs *blobs;
     struct inf_error *err;
 };
@@ -36,13 +46,8 @@ static enum inf_code fail_memory(const struct reader *reader)
 
 static enum inf_code take_bytes(struct reader *reader, void *data, size_t size)
 {
-    if (size > reader->left)
-        return fail_reader(reader, "it ends too early");
-    if (size > 0)
-        memcpy(data, reader->at, size);
-    reader->at += size;
-    reader->left -= size;
-    return INF_OK;
+    return inf_saved_take(&reader->rest, data, size) ? INF_OK
+                                                     : fail_reader(reader, "it ends too early");
 }
 
 static enum inf_code take_u32(struct reader *reader, uint32_t *number)
@@ -55,7 +60,7 @@ static enum inf_code take_count(struct reader *reader, uint32_t most, size_t ele
                                 uint32_t *count)
 {
     INF_TRY(take_u32(reader, count));
-    if (*count > most || *count > reader->left / element_bytes)
+    if (*count > most || *count > reader->rest.left / element_bytes)
         return fail_reader(reader, "a count is too large");
     return INF_OK;
 }
@@ -67,7 +72,7 @@ static enum inf_code take_name(struct reader *reader, const struct inf_graph *gr
     char small[256], *text = small;
     uint32_t length;
     INF_TRY(take_count(reader, UINT32_MAX - 1, 1, &length));
-    if (memchr(reader->at, 0, length) != NULL)
+    if (memchr(reader->rest.at, 0, length) != NULL)
         return fail_reader(reader, "a name has a NUL byte");
     if (length >= sizeof small)
         text = malloc((size_t)length + 1);
@@ -252,9 +257,9 @@ enum inf_code inf_saved_graph_decode(struct inf_graph **out_graph, const uint8_t
                                      const struct inf_saved_blobs *blobs, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    struct reader reader = {.at = data, .left = size, .blobs = blobs, .err = err};
+    struct reader reader = {.rest = {data, size}, .blobs = blobs, .err = err};
     INF_TRY(take_graph(&reader, 0, &graph));
-    if (reader.left > 0)
+    if (reader.rest.left > 0)
         return fail_reader(&reader, "bytes follow it");
     INF_TRY(inf_graph_verify(graph, err));
     *out_graph = graph;

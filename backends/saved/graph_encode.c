@@ -27,8 +27,7 @@ void inf_saved_append(struct inf_saved_bytes *bytes, const void *data, size_t si
         bytes->data = grown;
         bytes->capacity = capacity;
     }
-    if (size > 0)
-        memcpy(bytes->data + bytes->size, data, size);
+    memcpy(bytes->data + bytes->size, data, size);
     bytes->size = wanted;
 }
 

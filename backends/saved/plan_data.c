@@ -14,7 +14,7 @@
 #include "proto/core/span.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
-// A thread is started for each so many bytes, up to the number of processors.
+// There is one thread for each so many bytes, up to the number of processors.
 #define THREAD_BYTES ((size_t)2 << 20)
 #define THREADS_MAX  8u
 
@@ -53,7 +53,7 @@ struct reading {
     atomic_bool failed; // the other threads end
 };
 
-// One thread that reads, and what it could not do.
+// One thread that reads, and the error that it met.
 struct reader {
     struct inf_thread thread;
     struct reading *reading;

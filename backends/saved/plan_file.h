@@ -26,7 +26,7 @@ struct inf_plan_id {
 struct inf_plan_facts {
     char format[32];       // format of the model, as in struct inf_model_info
     uint64_t content_hash; // hash of the model's files, as in struct inf_model_info
-    // What the load measured, in a format of its own; all bytes that are not used are 0.
+    // What the load measured, in a format that only the load knows; unused bytes are 0.
     uint8_t notes[INF_PLAN_NOTES_BYTES];
 };
 
@@ -41,14 +41,16 @@ struct inf_plan_class {
 struct inf_plan_form {
     struct inf_blob *blob; // borrowed when a plan is written, one reference when it was read
     struct inf_form_record record;
-    bool
-        replaces; // writing: the bytes of the constant are left out, because the form restores them
+    // Only when a plan is written: leave out the bytes of the constant, which the form restores.
+    bool replaces;
 };
 
-// Zeroed: empty.
+// The contents of a plan's file. Zeroed: empty.
 struct inf_saved_plan {
     struct inf_plan_facts facts;
-    struct inf_graph *graph; // after the passes that need no shapes; borrowed or owned like classes
+    // After the passes that need no shapes. Borrowed when a plan is written, owned when it was
+    // read.
+    struct inf_graph *graph;
     struct inf_plan_class *classes;
     struct inf_plan_form *forms;
     uint32_t class_count, form_count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the file of a plan (plan_layout.h). The file is read, not mapped, because a file that is
-// truncated under a mapping is SIGBUS. Constants and packed weights are read into their final place
-// and are checked there, so no byte is copied twice. Every size of the file is compared with the
-// size of the file before memory is allocated for it.
+// Reads the file of a plan (plan_layout.h). The file is read, not mapped, because reading a mapping
+// of a file that was truncated raises SIGBUS. Constants and packed weights are read into their
+// final place and are checked there, so no byte is copied twice. Every size that the description
+// names is compared with the size of the file before memory is allocated for it.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,8 +22,7 @@ struct plan_reader {
     uint64_t size_bytes; // of the file
     struct inf_plan_header header;
     uint8_t *description;
-    const uint8_t *at;            // in the description
-    size_t left;                  // bytes of the description from `at`
+    struct inf_saved_rest rest;   // of the description
     uint64_t offset;              // of the data that is described next
     struct inf_saved_blobs blobs; // owned references
     struct inf_plan_block *blocks;
@@ -89,21 +88,16 @@ static enum inf_code read_description(struct plan_reader *reader)
                           size, reader->err));
     if (inf_checksum(reader->description, size) != reader->header.description_sum)
         return fail_plan(reader, "its description is damaged");
-    reader->at = reader->description;
-    reader->left = size;
+    reader->rest = (struct inf_saved_rest){reader->description, size};
     reader->offset = inf_plan_align(sizeof reader->header + size);
     return INF_OK;
 }
 
 static enum inf_code take_bytes(struct plan_reader *reader, void *data, size_t size)
 {
-    if (size > reader->left)
-        return fail_plan(reader, "its description is too short");
-    if (size > 0)
-        memcpy(data, reader->at, size);
-    reader->at += size;
-    reader->left -= size;
-    return INF_OK;
+    return inf_saved_take(&reader->rest, data, size)
+               ? INF_OK
+               : fail_plan(reader, "its description is too short");
 }
 
 static enum inf_code take_facts(struct plan_reader *reader)
@@ -199,8 +193,8 @@ static enum inf_code place_forms(struct plan_reader *reader, uint64_t begin,
 static enum inf_code read_data(struct plan_reader *reader)
 {
     size_t blobs = reader->header.blob_count, forms = reader->header.form_count;
-    if (blobs > reader->left / sizeof(struct inf_plan_saved_blob) ||
-        forms > reader->left / sizeof(struct inf_plan_saved_form))
+    if (blobs > reader->rest.left / sizeof(struct inf_plan_saved_blob) ||
+        forms > reader->rest.left / sizeof(struct inf_plan_saved_form))
         return fail_plan(reader, "its description is too short");
     reader->blobs.items = calloc(blobs + 1, sizeof(struct inf_blob *));
     reader->plan->forms = calloc(forms + 1, sizeof *reader->plan->forms);
@@ -242,12 +236,12 @@ static bool booleans_are_sound(const struct inf_graph *graph)
 static enum inf_code take_graph(struct plan_reader *reader, uint64_t size,
                                 struct inf_graph **out_graph)
 {
-    if (size > reader->left)
+    const uint8_t *bytes = reader->rest.at;
+    if (size > reader->rest.left)
         return fail_plan(reader, "a graph is outside of it");
-    INF_TRY(
-        inf_saved_graph_decode(out_graph, reader->at, (size_t)size, &reader->blobs, reader->err));
-    reader->at += size;
-    reader->left -= (size_t)size;
+    reader->rest.at += size;
+    reader->rest.left -= (size_t)size;
+    INF_TRY(inf_saved_graph_decode(out_graph, bytes, (size_t)size, &reader->blobs, reader->err));
     return booleans_are_sound(*out_graph)
                ? INF_OK
                : fail_plan(reader, "a boolean constant is neither true nor false");
@@ -277,11 +271,11 @@ static enum inf_code take_graphs(struct plan_reader *reader)
     INF_TRY(take_graph(reader, sizes[0], &plan->graph));
     for (uint32_t i = 0; i < count; i++)
         INF_TRY(take_graph(reader, sizes[1 + i], &plan->classes[i].graph));
-    return reader->left == 0 ? INF_OK : fail_plan(reader, "bytes follow its graphs");
+    return reader->rest.left == 0 ? INF_OK : fail_plan(reader, "bytes follow its graphs");
 }
 
-// The description says between the forms and the graphs which devices the graphs are for, so it is
-// read in this order.
+// The parts of the description are taken in their order (plan_layout.h). What they describe is read
+// between them, so that graphs find their constants.
 static enum inf_code read_plan(struct plan_reader *reader, const struct inf_plan_id *id)
 {
     INF_TRY(check_owner(reader));

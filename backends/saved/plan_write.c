@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the file of a plan (plan_layout.h). The file is not synced to the disk: what a crash
-// leaves does not agree with the checksums.
+// Writes the file of a plan (plan_layout.h). The file is not synced to the disk: if a crash leaves
+// only a part of it, the checksums do not match, and the next load does without the plan.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -15,6 +15,12 @@ struct inf_saved_bytes {
     bool failed; // there was no memory; nothing more is appended
 };
 
+// Bytes that are read one part after another.
+struct inf_saved_rest {
+    const uint8_t *at;
+    size_t left; // bytes from `at` on
+};
+
 // The distinct constants of graphs and of their subgraphs, sorted by address. Zeroed: none.
 struct inf_saved_blobs {
     struct inf_blob **items; // borrowed from the graphs
@@ -23,6 +29,9 @@ struct inf_saved_blobs {
 
 // Appends to `bytes`.
 void inf_saved_append(struct inf_saved_bytes *bytes, const void *data, size_t size);
+
+// Copies the next `size` bytes to `data`. Returns false, and copies nothing, if there are fewer.
+bool inf_saved_take(struct inf_saved_rest *rest, void *data, size_t size) INF_NODISCARD;
 
 // Lists the constants of graphs. The caller frees blobs->items with free().
 //
@@ -40,9 +49,9 @@ void inf_saved_graph_encode(struct inf_saved_bytes *bytes, const struct inf_grap
                             const struct inf_saved_blobs *blobs);
 
 // Makes a graph from `size` bytes that inf_saved_graph_encode() wrote. `blobs` has the constants by
-// number; the graph takes references of its own. Only constants of numbers may be evicted. Nothing
-// in the bytes is trusted: the graph is verified before it is returned. The caller destroys
-// *out_graph.
+// number; the graph takes references of its own. Constants of booleans, i32 and i64 must have their
+// bytes, others may be evicted. Nothing in the bytes is trusted: the graph is verified before it is
+// returned. The caller destroys *out_graph.
 //
 // INF_INVALID    the bytes are no graph.
 // INF_EXHAUSTED  memory, or a limit of limits.h.

@@ -17,9 +17,10 @@ struct inf_kept_plan {
     struct inf_blob_form **forms;
 };
 
-// Finds the plan with this key, and lets the devices adopt its packed weights. Returns false if
-// there is no plan that can be used; the reason is logged. The caller calls inf_kept_plan_fini() in
-// both cases, when the model has compiled what it needs.
+// Reads the plan with this key, and gives its packed weights to the devices that packed them, so
+// that compilations find them. Returns false if there is no plan that can be used; the reason is
+// logged. The caller calls inf_kept_plan_fini() in both cases, when the model has compiled what it
+// needs.
 bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans, uint64_t key,
                         const struct inf_device_list *devices,
                         const struct inf_log *log) INF_NODISCARD INF_MAY_BLOCK;

@@ -9,8 +9,8 @@
 // The smallest number of bytes that one task moves.
 #define TILE_BYTES ((size_t)64 << 10)
 
-// Sizes with the axes before and behind that of the positions merged: x is [outer, room] and the
-// rows are [outer, count], both in bytes.
+// Sizes of x [outer][room] and of the new rows [outer][count]. The axes before that of the
+// positions are merged to `outer`, and those behind it to a row of `row_bytes`.
 struct append {
     size_t outer, items;           // items: number of positions; it divides `outer`
     size_t row_bytes, room, count; // bytes of a row; number of rows of x, and of new rows

@@ -34,7 +34,7 @@ struct inf_cpu_core_set {
     pthreadpool_t pool;
     atomic_bool pool_taken;
     atomic_uint runs;    // runs in progress; each has the core of its calling thread
-    atomic_uint narrow;  // of them those that may have one thread only
+    atomic_uint narrow;  // how many of `runs` may have one thread only
     atomic_uint helping; // helpers that work for a run
     // True: a run got fewer cores than its share, because another run had more than its own share.
     atomic_bool wanted;

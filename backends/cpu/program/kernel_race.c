@@ -43,10 +43,7 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
     step->arena = &trial->arena;
     INF_TRY(inf_cpu_team_init(&trial->team, like->team->cores, like->team->threads, err));
     INF_TRY(inf_cpu_step_init_operands(step, err));
-    INF_TRY(
-        inf_cpu_restore_constants(step->graph, step->index, trial->candidate->kernel->packs, err));
-    inf_cpu_step_bind_placeholders(step);
-    INF_TRY(trial->candidate->kernel->create(step, err));
+    INF_TRY(inf_cpu_step_create(step, trial->candidate->kernel, err));
     bind_operands(step, operands);
     if (step->scratch_count > 0) {
         step->scratch = inf_cpu_memory_alloc(&trial->scratch, step->scratch_count * sizeof(float));

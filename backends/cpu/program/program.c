@@ -60,16 +60,12 @@ static enum inf_code create_node_step(struct inf_cpu_step *step, struct inf_race
 {
     const struct inf_cpu_kernel *kernel;
     INF_TRY(inf_cpu_kernel_select(&kernel, results, step, err));
-    INF_TRY(inf_cpu_restore_constants(step->graph, step->index, kernel->packs, err));
-    inf_cpu_step_bind_placeholders(step);
-    enum inf_code code = kernel->create(step, err);
+    enum inf_code code = inf_cpu_step_create(step, kernel, err);
     if (code != INF_UNSUPPORTED || !kernel->needs_race)
         return code;
     reset_step(step);
     INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, step->node, err));
-    INF_TRY(inf_cpu_restore_constants(step->graph, step->index, kernel->packs, err));
-    inf_cpu_step_bind_placeholders(step);
-    return kernel->create(step, err);
+    return inf_cpu_step_create(step, kernel, err);
 }
 
 // Restores the evicted constants of the nodes of a chain, except the weights of its convolution if

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the operands of steps, and runs steps, which XNNPACK or a native kernel computes.
+// Sets the operands of steps, creates steps of single nodes, and runs steps, which XNNPACK or a
+// native kernel computes.
 #include "backends/cpu/program/step.h"
 
 #include "backends/base/clock.h"
@@ -37,6 +38,14 @@ void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step)
         bool constant = inf_graph_is_const(step->graph, value);
         step->inputs[i] = constant ? step->graph->values[value].data->data : PLACEHOLDER;
     }
+}
+
+enum inf_code inf_cpu_step_create(struct inf_cpu_step *step, const struct inf_cpu_kernel *kernel,
+                                  struct inf_error *err)
+{
+    INF_TRY(inf_cpu_restore_constants(step->graph, step->index, kernel->packs, err));
+    inf_cpu_step_bind_placeholders(step);
+    return kernel->create(step, err);
 }
 
 static enum xnn_status after_setup(struct inf_cpu_step *step)

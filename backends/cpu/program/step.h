@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets up and runs a step after a kernel has created it. XNNPACK's operators get their pointers
-// from a setup call before each run. Native kernels need no setup.
+// Creates, sets up and runs a step. XNNPACK's operators get their pointers from a setup call before
+// each run. Native kernels need no setup.
 #ifndef INF_BACKENDS_CPU_PROGRAM_STEP_H
 #define INF_BACKENDS_CPU_PROGRAM_STEP_H
 
@@ -17,6 +17,14 @@ enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step,
 // address. Then XNNPACK's first setup call, which allocates memory, can be made before the first
 // run.
 void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step);
+
+// Creates the step of a single node with a kernel. Restores the evicted constants that the kernel
+// reads, and binds placeholders before.
+//
+// INF_UNSUPPORTED  the kernel needs a race, and declines the node.
+// INF_EXHAUSTED    no memory.
+enum inf_code inf_cpu_step_create(struct inf_cpu_step *step, const struct inf_cpu_kernel *kernel,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // Passes the current addresses of the operands to the operators of the step.
 //

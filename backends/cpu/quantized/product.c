@@ -34,7 +34,8 @@
 // strip is a multiple of the pixels of a call.
 #define STRIP_PIXELS      48
 #define TILE_STRIP_PIXELS 64
-// With fewer pixels than in so many kernel calls of each thread, threads share the columns.
+// Threads share the columns instead of the pixels if there are fewer pixels than so many kernel
+// calls of each thread compute.
 #define FEW_CALLS 4
 // The number of 8-bit multiply-adds that take as long as one float multiply-add.
 #define MACS_EACH 4

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small table of refused shapes and numbers of rows, searched from its beginning. Shapes are
-// compared by a hash: if two sets of shapes have the same one, the second set runs without a
-// history in place, which is slower but gives the same results.
+// compared by a hash: if two sets of shapes have the same hash and the first one was refused, the
+// second one runs without a history in place, which is slower but gives the same results.
 #include "backends/exec/model/history_refusals.h"
 
 #include <assert.h>

@@ -1,51 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model and its executables. Keeps one graph after the passes that need no shapes. For each set
-// of input shapes it copies the graph, binds the shapes, runs the passes again and compiles.
+// A model and its executables. graph_compiler.h compiles the graph for each set of input shapes.
 // shape_class.h keeps the executables. weight_residency.h decides which constants stay in memory
-// between compilations.
+// between compilations. kept_graphs.h has the graphs that pass from one load to the next.
 #include "backends/exec/model/model.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "backends/base/reference.h"
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/executable_ops.h"
+#include "backends/exec/model/graph_compiler.h"
 #include "backends/exec/model/history_refusals.h"
+#include "backends/exec/model/kept_graphs.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/exec/model/weight_residency.h"
-#include "backends/exec/static_executable.h"
-#include "backends/graph/shape/infer.h"
-
-// The nodes that stay in fp32 when the model is compiled for one particular lower precision.
-struct pins {
-    uint64_t *nodes; // hashes from inf_node_hash()
-    uint32_t count;
-};
-
-// A graph that inf_model_offer() gave.
-struct offer {
-    struct offer *next;
-    const struct inf_device *device; // only compared, never dereferenced
-    struct inf_run_options options;
-    struct inf_graph *graph;
-};
 
 struct inf_model {
-    _Atomic uint32_t references;
-    struct inf_graph *graph;
-    struct inf_device *hosts[INF_MODEL_HOSTS]; // each a counted reference
-    uint32_t host_count;
-    struct inf_evaluator evaluator;
-    uint32_t disabled_passes;
-    uint32_t constants;
+    _Atomic size_t references;
+    struct inf_graph_compiler compiler;
+    uint32_t constants; // number of constants of the graph
     // Only used by the load, before other threads use the model.
-    struct offer *offers;
+    struct inf_graph_offers offers;
     bool outgrew_offers; // an executable was compiled without an offer
-    bool has_history;
-    struct inf_history history; // valid if has_history
     struct inf_history_refusals refusals;
     struct inf_weight_residency residency;
     struct inf_shape_classes classes;
@@ -56,7 +34,6 @@ struct inf_model {
     struct inf_run_options preferred;
     // Cancels compilations that name no flag of their own; NULL: none.
     const atomic_bool *cancelled;
-    struct pins pins[INF_PRECISIONS];
 };
 
 // --- deciding which constants are in memory ---
@@ -64,7 +41,7 @@ struct inf_model {
 static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
                                     struct inf_error *err)
 {
-    INF_TRY(inf_constants_add_graph(constants, model->graph, err));
+    INF_TRY(inf_constants_add_graph(constants, model->compiler.graph, err));
     const struct inf_shape_class *class = NULL;
     while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL)
         INF_TRY(inf_executable_list_constants(class->executable, constants, err));
@@ -94,20 +71,10 @@ static void release_constants(struct inf_model *model) INF_MAY_BLOCK
     review_constants(model);
 }
 
-static void free_offers(struct inf_model *model)
-{
-    while (model->offers != NULL) {
-        struct offer *offer = model->offers;
-        model->offers = offer->next;
-        inf_graph_destroy(&offer->graph);
-        free(offer);
-    }
-}
-
 void inf_model_allow_eviction(struct inf_model *model)
 {
     inf_role_check_may_block();
-    free_offers(model);
+    inf_graph_offers_fini(&model->offers);
     inf_weight_residency_allow_eviction(&model->residency);
     review_constants(model);
 }
@@ -140,24 +107,12 @@ static const atomic_bool *find_cancel_flag(struct inf_model *model, const atomic
 
 // --- creating, sharing and destroying a model ---
 
-static enum inf_code prepare_graph(struct inf_model *model, const struct inf_pass_options *options,
-                                   struct inf_error *err)
+static uint32_t count_constants(const struct inf_graph *graph)
 {
-    model->disabled_passes = options->disabled;
-    if (options->evaluator != NULL)
-        model->evaluator = *options->evaluator;
-    if (!options->already_run) {
-        INF_TRY(inf_passes_run(model->graph, options, err));
-        inf_graph_trim(model->graph);
-    }
-    for (uint32_t i = 0; i < model->graph->value_count; i++)
-        model->constants += model->graph->values[i].data != NULL;
-    INF_TRY(inf_weight_residency_add_evicted(&model->residency, model->graph, err));
-    // Weights of a kept plan may be evicted. They then count as values that only a run knows; sizes
-    // and positions do not follow from weights.
-    model->has_history = inf_history_find(model->graph, &model->evaluator, &model->history);
-    review_constants(model);
-    return INF_OK;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        count += graph->values[i].data != NULL;
+    return count;
 }
 
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
@@ -165,7 +120,6 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
                                const struct inf_pass_options *options, struct inf_error *err)
 {
     inf_role_check_may_block();
-    assert(host_count >= 1 && host_count <= INF_MODEL_HOSTS);
     struct inf_model *model = calloc(1, sizeof *model);
     if (model == NULL) {
         inf_graph_destroy(graph);
@@ -176,22 +130,23 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     inf_weight_residency_init(&model->residency);
     inf_history_refusals_init(&model->refusals);
     atomic_init(&model->references, 1);
-    model->graph = *graph;
-    *graph = NULL;
-    for (uint32_t i = 0; i < host_count; i++)
-        model->hosts[model->host_count++] = inf_device_ref(hosts[i]);
-    enum inf_code code = prepare_graph(model, options, err);
+    enum inf_code code =
+        inf_graph_compiler_init(&model->compiler, graph, hosts, host_count, options, err);
     if (code == INF_OK)
+        code = inf_weight_residency_add_evicted(&model->residency, model->compiler.graph, err);
+    if (code == INF_OK) {
+        model->constants = count_constants(model->compiler.graph);
+        review_constants(model);
         *out_model = model;
-    else
+    } else {
         inf_model_unref(&model);
+    }
     return code;
 }
 
 struct inf_model *inf_model_ref(struct inf_model *model)
 {
-    // Relaxed order is enough, because the caller holds a reference.
-    atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+    inf_reference_take(&model->references);
     return model;
 }
 
@@ -199,33 +154,26 @@ void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
     *pointer = NULL;
-    // Acquire-release order, so that the thread that frees the model sees the writes of all other
-    // holders.
-    if (model == NULL ||
-        atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
+    if (model == NULL || !inf_reference_drop(&model->references))
         return;
     inf_role_check_may_block();
-    free_offers(model);
+    inf_graph_offers_fini(&model->offers);
     inf_shape_classes_fini(&model->classes);
     inf_weight_residency_fini(&model->residency);
     inf_history_refusals_fini(&model->refusals);
-    for (size_t i = 0; i < INF_PRECISIONS; i++)
-        free(model->pins[i].nodes);
-    inf_graph_destroy(&model->graph);
-    while (model->host_count > 0)
-        inf_device_unref(&model->hosts[--model->host_count]);
+    inf_graph_compiler_fini(&model->compiler);
     inf_mutex_fini(&model->mutex);
     free(model);
 }
 
 const struct inf_graph *inf_model_graph(const struct inf_model *model)
 {
-    return model->graph;
+    return model->compiler.graph;
 }
 
 const struct inf_history *inf_model_history(const struct inf_model *model)
 {
-    return model->has_history ? &model->history : NULL;
+    return model->compiler.has_history ? &model->compiler.history : NULL;
 }
 
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
@@ -233,7 +181,7 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *copy = NULL;
     inf_role_check_may_block();
-    INF_TRY(inf_graph_clone(&copy, model->graph, err));
+    INF_TRY(inf_graph_clone(&copy, model->compiler.graph, err));
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = inf_constants_copy(copy, err);
     release_constants(model);
@@ -244,31 +192,6 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
 }
 
 // --- keeping what was compiled for the next load ---
-
-// Lists the pinned executables that can be kept. The caller frees *out_classes with free().
-static enum inf_code list_kept_classes(struct inf_model *model,
-                                       struct inf_model_kept_class **out_classes,
-                                       uint32_t *out_count, struct inf_error *err)
-{
-    const struct inf_shape_class *class = NULL;
-    size_t count = 0;
-    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL)
-        count++;
-    struct inf_model_kept_class *classes = calloc(count + 1, sizeof *classes);
-    if (classes == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory to list %zu executables", count);
-    *out_count = 0;
-    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL) {
-        const struct inf_graph *graph = inf_executable_graph(class->executable);
-        if (*out_count < count && class->options.user == 0 && class->room == 0 &&
-            !inf_graph_needs_values(graph))
-            classes[(*out_count)++] =
-                (struct inf_model_kept_class){class->device, class->options, graph};
-    }
-    *out_classes = classes;
-    return INF_OK;
-}
 
 // Lists the uses of constants twice: one by one, and merged.
 static enum inf_code list_uses(struct inf_model *model, struct inf_constants *uses,
@@ -286,13 +209,14 @@ enum inf_code inf_model_lend(struct inf_model *model,
 {
     struct inf_constants uses = {0}, constants = {0};
     struct inf_model_kept_class *classes = NULL;
-    struct inf_model_kept kept = {.graph = model->graph, .uses = &uses, .constants = &constants};
+    struct inf_model_kept kept = {
+        .graph = model->compiler.graph, .uses = &uses, .constants = &constants};
     inf_role_check_may_block();
     inf_weight_residency_hold(&model->residency);
     inf_shape_classes_pin(&model->classes, true);
     enum inf_code code = list_uses(model, &uses, &constants, err);
     if (code == INF_OK)
-        code = list_kept_classes(model, &classes, &kept.class_count, err);
+        code = inf_kept_classes_list(&model->classes, &classes, &kept.class_count, err);
     kept.classes = classes;
     if (code == INF_OK)
         use(context, &kept);
@@ -308,22 +232,11 @@ enum inf_code inf_model_offer(struct inf_model *model, const struct inf_device *
                               const struct inf_run_options *options, struct inf_graph **graph,
                               struct inf_error *err)
 {
-    struct offer *offer = calloc(1, sizeof *offer);
-    enum inf_code code =
-        offer != NULL ? inf_weight_residency_add_evicted(&model->residency, *graph, err)
-                      : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
-    if (code != INF_OK) {
-        free(offer);
-        inf_graph_destroy(graph);
-        return code;
-    }
-    *offer = (struct offer){.next = model->offers,
-                            .device = device,
-                            .options = inf_run_options_resolve(*options),
-                            .graph = *graph};
-    model->offers = offer;
-    *graph = NULL;
-    return INF_OK;
+    enum inf_code code = inf_weight_residency_add_evicted(&model->residency, *graph, err);
+    if (code == INF_OK)
+        code = inf_graph_offers_add(&model->offers, device, options, graph, err);
+    inf_graph_destroy(graph);
+    return code;
 }
 
 bool inf_model_outgrew_offers(const struct inf_model *model)
@@ -331,102 +244,14 @@ bool inf_model_outgrew_offers(const struct inf_model *model)
     return model->outgrew_offers;
 }
 
-// Returns true if the graph is for the input shapes of the class.
-static bool has_shapes(const struct inf_graph *graph, const struct inf_shape *shapes)
-{
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (!inf_shape_equal(&graph->values[graph->inputs[i].value].shape, &shapes[i]))
-            return false;
-    return true;
-}
-
-// Removes the offered graph for a class, and returns it; the caller owns it. NULL: there is none.
-static struct inf_graph *take_offer(struct inf_model *model, const struct inf_shape_class *class)
-{
-    for (struct offer **link = &model->offers; *link != NULL; link = &(*link)->next) {
-        struct offer *offer = *link;
-        if (class->room != 0 || offer->device != class->device ||
-            !inf_run_options_equal(&offer->options, &class->options) ||
-            offer->graph->input_count != model->graph->input_count ||
-            !has_shapes(offer->graph, class->shapes))
-            continue;
-        struct inf_graph *graph = offer->graph;
-        *link = offer->next;
-        free(offer);
-        return graph;
-    }
-    return NULL;
-}
-
 // --- compiling ---
-
-// Lists the device and the host devices that follow it. If the device is a host device itself,
-// lists it and the host devices after it.
-static uint32_t list_devices(const struct inf_model *model, struct inf_device *device,
-                             struct inf_device **devices)
-{
-    uint32_t count = 0, first = 0;
-    devices[count++] = device;
-    for (uint32_t i = 0; i < model->host_count; i++)
-        if (model->hosts[i] == device)
-            first = i + 1;
-    for (uint32_t i = first; i < model->host_count; i++)
-        devices[count++] = model->hosts[i];
-    return count;
-}
-
-// Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
-// graph for a history of so many rows, and sets *out_new_rows.
-static enum inf_code specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                      uint32_t room, const atomic_bool *cancelled,
-                                      struct inf_graph **out_graph, uint32_t *out_new_rows,
-                                      struct inf_error *err)
-{
-    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    *out_new_rows = 0;
-    if (room == 0) {
-        INF_TRY(inf_graph_clone(&graph, model->graph, err));
-        INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
-    } else {
-        const struct inf_history_request request = {&model->history, shapes, room};
-        INF_TRY(inf_history_build(model->graph, &model->evaluator, &request, &graph, out_new_rows,
-                                  err));
-    }
-    struct inf_pass_options options = {.disabled = model->disabled_passes,
-                                       .evaluator =
-                                           model->evaluator.run != NULL ? &model->evaluator : NULL,
-                                       .cancelled = cancelled};
-    INF_TRY(inf_passes_run(graph, &options, err));
-    inf_graph_trim(graph);
-    *out_graph = graph;
-    graph = NULL;
-    return INF_OK;
-}
 
 enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
                                          struct inf_graph **out_graph, struct inf_error *err)
 {
     uint32_t new_rows;
-    return specialize_graph(model, shapes, 0, find_cancel_flag(model, NULL), out_graph, &new_rows,
-                            err);
-}
-
-// Compiles `graph`, and takes ownership of it.
-static enum inf_code compile_graph(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_run_options *wanted, struct inf_graph **graph,
-                                   struct inf_executable **out_executable, struct inf_error *err)
-{
-    const struct pins *pins = &model->pins[wanted->precision];
-    struct inf_run_options options = *wanted;
-    options.pinned = pins->nodes;
-    options.pinned_count = pins->count;
-    struct inf_device *devices[1 + INF_MODEL_HOSTS];
-    uint32_t device_count = list_devices(model, device, devices);
-    if (model->evaluator.run == NULL || !inf_graph_needs_values(*graph))
-        return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
-                                            err);
-    return inf_dynamic_executable_create(out_executable, graph, &model->evaluator, devices,
-                                         device_count, options.cancelled, err);
+    return inf_graph_compiler_specialize(&model->compiler, shapes, 0, find_cancel_flag(model, NULL),
+                                         out_graph, &new_rows, err);
 }
 
 // Returns the bytes of intermediate results that a request may need; 0: no bound, or the executable
@@ -440,7 +265,7 @@ static uint64_t find_run_bytes_max(const struct inf_model *model,
 }
 
 // Compiles the executable of a class from `graph`, of which it takes ownership. `new_rows` is what
-// specialize_graph() set.
+// inf_graph_compiler_specialize() set.
 static enum inf_code compile_class(struct inf_model *model, const struct inf_shape_class *class,
                                    const atomic_bool *cancelled, struct inf_graph **graph,
                                    uint32_t new_rows, struct inf_executable **out_executable,
@@ -451,7 +276,8 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
     if (options.user != 0 && model->classes.budget != NULL)
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
     options.run_bytes_max = find_run_bytes_max(model, &options);
-    INF_TRY(compile_graph(model, class->device, &options, graph, out_executable, err));
+    INF_TRY(inf_graph_compiler_compile(&model->compiler, class->device, &options, graph,
+                                       out_executable, err));
     (*out_executable)->new_rows = new_rows;
     return INF_OK;
 }
@@ -463,7 +289,8 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
     uint32_t new_rows = 0;
-    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = take_offer(model, class);
+    INF_CLEANUP(inf_graph_destroy)
+    struct inf_graph *graph = inf_graph_offers_take(&model->offers, class);
     if (graph != NULL) {
         inf_weight_residency_hold(&model->residency);
         if (compile_class(model, class, cancelled, &graph, 0, out_executable, NULL) == INF_OK)
@@ -474,8 +301,8 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
     if (!inf_weight_residency_evicts(&model->residency))
         model->outgrew_offers = true;
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    enum inf_code code =
-        specialize_graph(model, class->shapes, class->room, cancelled, &graph, &new_rows, err);
+    enum inf_code code = inf_graph_compiler_specialize(&model->compiler, class->shapes, class->room,
+                                                       cancelled, &graph, &new_rows, err);
     if (code == INF_OK && class->room != 0 && inf_graph_needs_values(graph))
         code = inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
     if (code == INF_OK)
@@ -511,7 +338,8 @@ static enum inf_code compile_private(struct inf_model *model,
                                          : inf_model_default_options(model, request->device);
     options.cancelled = find_cancel_flag(model, options.cancelled);
     uint32_t new_rows;
-    INF_TRY(specialize_graph(model, request->shapes, 0, options.cancelled, &graph, &new_rows, err));
+    INF_TRY(inf_graph_compiler_specialize(&model->compiler, request->shapes, 0, options.cancelled,
+                                          &graph, &new_rows, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(
             err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -519,7 +347,8 @@ static enum inf_code compile_private(struct inf_model *model,
             "its steps cannot be kept");
     if (request->keep)
         INF_TRY(keep_values(graph, err));
-    return compile_graph(model, request->device, &options, &graph, out_executable, err);
+    return inf_graph_compiler_compile(&model->compiler, request->device, &options, &graph,
+                                      out_executable, err);
 }
 
 enum inf_code inf_model_compile_private(struct inf_model *model,
@@ -532,9 +361,8 @@ enum inf_code inf_model_compile_private(struct inf_model *model,
     // which constants this executable reads.
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = compile_private(model, request, out_executable, err);
-    if (code != INF_OK) {
+    if (code != INF_OK)
         release_constants(model);
-    }
     return code;
 }
 
@@ -589,15 +417,7 @@ struct inf_run_options inf_model_default_options(struct inf_model *model,
 enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
                             const uint64_t *pinned, uint32_t count, struct inf_error *err)
 {
-    uint64_t *nodes = calloc((size_t)count + 1, sizeof *nodes);
-    if (nodes == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %u pins",
-                               count);
-    if (count > 0)
-        memcpy(nodes, pinned, count * sizeof *nodes);
-    free(model->pins[precision].nodes);
-    model->pins[precision] = (struct pins){.nodes = nodes, .count = count};
-    return INF_OK;
+    return inf_graph_compiler_pin(&model->compiler, precision, pinned, count, err);
 }
 
 enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
@@ -650,8 +470,8 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
                                         struct inf_executable **out_executable,
                                         struct inf_error *err)
 {
-    uint64_t hash = inf_history_refusals_hash(shapes, model->graph->input_count);
-    if (!model->has_history || !inf_device_info(device)->host_memory ||
+    uint64_t hash = inf_history_refusals_hash(shapes, model->compiler.graph->input_count);
+    if (!model->compiler.has_history || !inf_device_info(device)->host_memory ||
         inf_history_refusals_have(&model->refusals, hash, room))
         return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
     enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);

@@ -58,15 +58,15 @@ struct inf_model_kept {
     const struct inf_graph *graph;
     const struct inf_model_kept_class *classes; // executables that read no values between steps
     uint32_t class_count;
-    // All uses of constants, and the same merged to one use for each constant. Constants that may
-    // be evicted may have no bytes; all others have theirs.
+    // `uses` has each use of a constant, `constants` has them merged to one use for each constant.
+    // Constants that may be evicted may have no bytes; all others have theirs.
     const struct inf_constants *uses, *constants;
 };
 
-// Calls use(context, kept) with what the model can keep. Nothing of it is freed or changed
-// meanwhile.
+// Calls use(context, kept) with what the model can keep. Nothing of it is freed or changed during
+// the call.
 //
-// INF_EXHAUSTED  no memory to list it; `use` was not called.
+// INF_EXHAUSTED  no memory for the lists in `kept`. `use` was not called.
 enum inf_code inf_model_lend(struct inf_model *model,
                              void (*use)(void *context, const struct inf_model_kept *kept),
                              void *context, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
@@ -134,8 +134,8 @@ void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancell
 // the model. The budget outlives the model.
 void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget);
 
-// Returns true if an executable was compiled that no offered graph was for. Only before other
-// threads use the model.
+// Returns true if an executable had to be compiled from the model's own graph, because no offered
+// graph fitted. Only before other threads use the model.
 bool inf_model_outgrew_offers(const struct inf_model *model);
 
 // Makes these nodes (hashes from inf_node_hash()) stay fp32 if the model is compiled for

@@ -48,8 +48,7 @@ enum inf_code inf_weight_residency_add_evicted(struct inf_weight_residency *resi
                                                struct inf_error *err) INF_NODISCARD;
 
 // Ends the use of constants that inf_weight_residency_acquire() or inf_weight_residency_hold()
-// began. After the last such call,
-// constants may be evicted again.
+// began. After the last such call, constants may be evicted again.
 void inf_weight_residency_release(struct inf_weight_residency *residency);
 
 // Allows inf_weight_residency_review() to evict constants from now on.

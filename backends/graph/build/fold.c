@@ -59,22 +59,6 @@ static bool outputs_fit(const struct inf_graph *graph, const struct inf_node *no
     return *total <= OUTPUT_BYTES_MAX;
 }
 
-// Computes the outputs of a node into the given blobs (byte buffers), which already have the right
-// size.
-static bool compute_outputs(struct inf_fold *fold, struct inf_graph *graph, uint32_t index,
-                            struct inf_blob **blobs)
-{
-    const struct inf_node *node = &graph->nodes[index];
-    const struct inf_shape *shape = &graph->values[node->inputs[0]].shape;
-    const struct inf_evaluator *evaluator = fold->evaluator;
-    struct inf_error ignored;
-    if (node->op != INF_OP_SHAPE)
-        return evaluator->run(evaluator->context, graph, index, blobs, &ignored) == INF_OK;
-    for (int32_t i = 0; i < shape->rank; i++)
-        ((int32_t *)blobs[0]->data)[i] = (int32_t)shape->dims[i];
-    return true;
-}
-
 void inf_fold_last_node(struct inf_fold *fold, struct inf_graph *graph)
 {
     assert(graph->node_count > 0);
@@ -94,7 +78,7 @@ void inf_fold_last_node(struct inf_fold *fold, struct inf_graph *graph)
         blobs[i] = done ? inf_blob_create(size_bytes) : NULL;
         done = blobs[i] != NULL;
     }
-    done = done && compute_outputs(fold, graph, index, blobs);
+    done = done && inf_evaluator_compute(fold->evaluator, graph, index, blobs);
     for (uint32_t i = 0; i < node->output_count; i++) {
         struct inf_value *value = &graph->values[node->outputs[i]];
         if (done) {

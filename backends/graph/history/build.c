@@ -23,7 +23,7 @@
 #include "backends/graph/history/rules.h"
 #include "backends/graph/shape/infer.h"
 
-#define BIASES_MAX 4 // most different numbers of keys
+#define BIASES_MAX 4 // most biases that are kept for further scores
 // Most rows for which a product reads its second operand transposed instead of transposing it.
 #define FEW_ROWS 32
 
@@ -37,9 +37,9 @@ struct builder {
     bool *zero;                       // see struct inf_history_facts
     bool *needed;
     struct inf_graph *graph; // the new graph
-    uint32_t *map;           // map[v]: the value of the new graph for value v; or INF_VALUE_NONE
-    uint32_t *constants;     // constants[v]: the constant of the elements of the sample, as `map`
-    uint32_t length, shift;  // scalars of the new graph: the length, and the length minus C
+    uint32_t *map;       // map[v]: the value of the new graph for value v; INF_VALUE_NONE: none yet
+    uint32_t *constants; // constants[v]: the constant of the elements of the sample, as `map`
+    uint32_t length, shift; // scalars of the new graph: the length, and the length minus C
     struct {
         int64_t keys;
         uint32_t value;
@@ -65,15 +65,13 @@ static enum inf_code emit_node(struct builder *b, enum inf_op op, const char *na
 static enum inf_code emit_binary(struct builder *b, enum inf_binary_kind kind, const char *name,
                                  uint32_t x, uint32_t y, uint32_t *out_value)
 {
-    uint32_t node;
     const uint32_t inputs[] = {x, y};
-    INF_TRY(inf_graph_add_node(b->graph, INF_OP_BINARY, name, "", inputs, 2, 1, &node, b->err));
-    b->graph->nodes[node].attrs.binary.kind = kind;
-    *out_value = b->graph->nodes[node].outputs[0];
-    return INF_OK;
+    union inf_attrs attrs = {0};
+    attrs.binary.kind = kind;
+    return emit_node(b, INF_OP_BINARY, name, inputs, 2, &attrs, out_value);
 }
 
-// Adds a constant with uninitialised elements, which the caller writes.
+// Adds a constant. The caller writes its elements.
 static enum inf_code emit_constant(struct builder *b, enum inf_dtype dtype,
                                    const struct inf_shape *shape, void **out_elements,
                                    uint32_t *out_value)
@@ -166,7 +164,8 @@ static enum inf_code operand_of(struct builder *b, uint32_t value, uint32_t *out
                           b->source->values[value].name);
 }
 
-// Returns a bias for scores of `keys` keys (when the length is C): 0 for used ones, else -infinity.
+// Adds a bias for scores of `keys` keys, of which all are used if the length is C: 0 for used keys,
+// -infinity for the others. Scores with as many keys share a bias.
 static enum inf_code tail_bias(struct builder *b, int64_t keys, uint32_t *out_value)
 {
     uint32_t index, used, less, cells[3];
@@ -200,8 +199,8 @@ static enum inf_code tail_bias(struct builder *b, int64_t keys, uint32_t *out_va
 
 // --- translating nodes ---
 
-// Returns the input of the graph whose output the node appends to; input_count if there is none.
-static uint32_t find_appended(const struct builder *b, const struct inf_node *node)
+// Returns the input of the graph to which the node appends rows; input_count if there is none.
+static uint32_t find_appended_input(const struct builder *b, const struct inf_node *node)
 {
     uint32_t i = 0;
     for (; node->op == INF_OP_CONCAT && i < b->source->input_count; i++)
@@ -229,8 +228,9 @@ static enum inf_code translate_append(struct builder *b, const struct inf_node *
     return emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs, &b->map[node->outputs[0]]);
 }
 
-// Returns the only axis along which a slice begins at a place that depends on the length; -1 if
-// the slice does not select whole axes otherwise.
+// Returns the only axis along which a slice selects a part. The number of selected elements is the
+// same for both samples, but not always the place where they begin. Returns -1 if there is no such
+// axis, or if the slice selects parts along several.
 static int32_t find_sliding_axis(const struct builder *b, const struct inf_node *node,
                                  struct inf_slice_plan *mid, struct inf_slice_plan *high)
 {
@@ -252,7 +252,8 @@ static int32_t find_sliding_axis(const struct builder *b, const struct inf_node 
     return axis;
 }
 
-// Translates a slice of new rows out of a table, which begins where the history ends, to a gather.
+// Translates a slice to a gather whose indices depend on the length: for example, the positions of
+// the new rows out of a table of all positions. Sets *done to false if the slice is another one.
 static enum inf_code translate_sliding_slice(struct builder *b, const struct inf_node *node,
                                              bool *done)
 {
@@ -340,7 +341,7 @@ static enum inf_code copy_node(struct builder *b, const struct inf_node *node, b
 
 static enum inf_code translate_node(struct builder *b, const struct inf_node *node)
 {
-    uint32_t appended = find_appended(b, node);
+    uint32_t appended = find_appended_input(b, node);
     struct inf_history_rule rule;
     bool done = false;
     const struct inf_history_facts facts = {b->longest, b->values, b->zero};
@@ -363,7 +364,8 @@ static enum inf_code translate_node(struct builder *b, const struct inf_node *no
     return copy_node(b, node, rule.hides);
 }
 
-// Returns true if the node must be computed in a run, because its elements cannot be told before.
+// Returns true if the node must be computed in a run: a needed result does not follow from the
+// length alone.
 static bool is_computed(const struct builder *b, const struct inf_node *node)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -436,6 +438,7 @@ static enum inf_code add_inputs(struct builder *b, uint32_t room)
     return emit_binary(b, INF_BINARY_SUB, "history", b->length, capacity, &b->shift);
 }
 
+// Takes the sample for a history of `length` rows.
 static enum inf_code take_sample(struct builder *b, const struct inf_evaluator *evaluator,
                                  const struct inf_history_request *request, int64_t length,
                                  struct inf_graph **out_sample)

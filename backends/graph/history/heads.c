@@ -7,18 +7,12 @@
 //   [batch, heads / times, times * rows, size] * [batch, heads / times, size, keys]
 #include "backends/graph/history/heads.h"
 
+#include "backends/graph/shape/infer.h"
+
 static const struct inf_node *maker_of(const struct inf_graph *graph, uint32_t value)
 {
     uint32_t node = graph->values[value].producer;
     return node != INF_NODE_NONE ? &graph->nodes[node] : NULL;
-}
-
-// Returns true if the node swaps the last two of four axes.
-static bool swaps_last_axes(const struct inf_node *node)
-{
-    const struct inf_ints *perm = &node->attrs.transpose.perm;
-    return node->op == INF_OP_TRANSPOSE && perm->count == 4 && perm->values[0] == 0 &&
-           perm->values[1] == 1 && perm->values[2] == 3 && perm->values[3] == 2;
 }
 
 static bool is_repeating_gather(const struct inf_graph *graph, const struct inf_node *node)
@@ -96,7 +90,7 @@ bool inf_history_find_repeat(const struct inf_graph *graph, uint32_t value,
 {
     const struct inf_node *node = maker_of(graph, value);
     *repeat = (struct inf_history_repeat){.source = INF_VALUE_NONE};
-    if (node != NULL && swaps_last_axes(node)) {
+    if (node != NULL && graph->values[value].shape.rank == 4 && inf_node_swaps_last_axes(node, 4)) {
         repeat->swapped = true;
         node = maker_of(graph, node->inputs[0]);
     }

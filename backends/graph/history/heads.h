@@ -6,15 +6,16 @@
 
 #include "backends/graph/graph.h"
 
-// A value [batch, heads, rows, size] that has each head of `source` [batch, heads / times, rows,
-// size] several times.
+// How a value repeats heads: it is [batch, heads, rows, size] and has each head of `source`, which
+// is [batch, heads / times, rows, size], `times` times in succession.
 struct inf_history_repeat {
     uint32_t source;
     int64_t times;
     bool swapped; // the last two axes of the value are swapped, but not those of `source`
 };
 
-// Returns true if `value` repeats heads. All shapes of the graph are known.
+// Finds out whether `value` repeats the heads of another value. Returns false, and leaves *repeat
+// without meaning, if it does not. The shapes of all values of the graph must be known.
 bool inf_history_find_repeat(const struct inf_graph *graph, uint32_t value,
                              struct inf_history_repeat *repeat);
 

@@ -31,13 +31,6 @@ static bool has_known_operands(const struct inf_graph *graph, const struct inf_n
     return node->op != INF_OP_BRANCH && node->op != INF_OP_LOOP && node->op != INF_OP_RANDOM;
 }
 
-static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
-{
-    int32_t *elements = blob->data;
-    for (int32_t i = 0; i < shape->rank; i++)
-        elements[i] = (int32_t)shape->dims[i];
-}
-
 // Computes a node and keeps its results. A node that cannot be computed keeps none.
 static void compute_node(struct inf_graph *graph, const struct inf_evaluator *evaluator,
                          uint32_t index, struct budget *budget)
@@ -45,7 +38,6 @@ static void compute_node(struct inf_graph *graph, const struct inf_evaluator *ev
     const struct inf_node *node = &graph->nodes[index];
     struct inf_blob *blobs[4] = {NULL};
     size_t size_bytes;
-    struct inf_error ignored;
     uint64_t work = inf_node_work(graph, node);
     bool computed = node->output_count <= INF_ARRAY_LENGTH(blobs) && work <= budget->work;
     budget->work -= computed ? work : 0;
@@ -60,10 +52,7 @@ static void compute_node(struct inf_graph *graph, const struct inf_evaluator *ev
         }
         computed = computed && blobs[i] != NULL;
     }
-    if (computed && node->op == INF_OP_SHAPE)
-        write_shape(&graph->values[node->inputs[0]].shape, blobs[0]);
-    else if (computed)
-        computed = evaluator->run(evaluator->context, graph, index, blobs, &ignored) == INF_OK;
+    computed = computed && inf_evaluator_compute(evaluator, graph, index, blobs);
     for (uint32_t i = 0; i < node->output_count && i < INF_ARRAY_LENGTH(blobs); i++) {
         if (computed) {
             graph->values[node->outputs[i]].data = blobs[i];

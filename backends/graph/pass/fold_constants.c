@@ -77,15 +77,6 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// Writes the dimensions of a shape as the elements of `blob`, which is the result of a SHAPE node.
-// Neither a kernel nor the elements of the SHAPE node's input are needed.
-static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
-{
-    int32_t *elements = blob->data;
-    for (int32_t i = 0; i < shape->rank; i++)
-        elements[i] = (int32_t)shape->dims[i];
-}
-
 // Allocates and fills one blob per output. *folded is false if the node cannot be computed; the
 // node then stays in the graph and fails at run time, as it should.
 static enum inf_code evaluate_node(struct inf_rewrite *rewrite, uint32_t index,
@@ -103,13 +94,7 @@ static enum inf_code evaluate_node(struct inf_rewrite *rewrite, uint32_t index,
                                    "node '%s': no memory for its %zu constant bytes", node->name,
                                    size_bytes);
     }
-    *folded = true;
-    struct inf_error ignored;
-    if (node->op == INF_OP_SHAPE)
-        write_shape(&graph->values[node->inputs[0]].shape, blobs[0]);
-    else
-        *folded = rewrite->evaluator->run(rewrite->evaluator->context, graph, index, blobs,
-                                          &ignored) == INF_OK;
+    *folded = inf_evaluator_compute(rewrite->evaluator, graph, index, blobs);
     return INF_OK;
 }
 

@@ -6,26 +6,10 @@
 // decoding step: then the transpose would take longer than the product.
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
+#include "backends/graph/shape/infer.h"
 
 // Most rows of the first operand for which a computed second operand is read transposed.
 #define FEW_ROWS 4
-
-// Returns true if the node swaps the last two axes of a value of rank `rank` and moves no others.
-static bool swaps_last_axes(const struct inf_node *node, int32_t rank)
-{
-    const struct inf_ints *perm = &node->attrs.transpose.perm;
-    if (node->op != INF_OP_TRANSPOSE || rank < 2)
-        return false;
-    if (perm->count == 0) // an empty permutation reverses the axes
-        return rank == 2;
-    for (int32_t i = 0; i < perm->count; i++) {
-        int32_t wanted = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
-        int64_t axis = perm->values[i] < 0 ? perm->values[i] + rank : perm->values[i];
-        if (axis != wanted)
-            return false;
-    }
-    return perm->count == rank;
-}
 
 // Returns the attribute of a product that tells whether its second operand is transposed; NULL if
 // the node is no product.
@@ -56,7 +40,7 @@ enum inf_code inf_pass_fuse_transpose(struct inf_rewrite *rewrite)
         if (maker == INF_NODE_NONE)
             continue;
         uint32_t source = graph->nodes[maker].inputs[0];
-        if (!swaps_last_axes(&graph->nodes[maker], graph->values[source].shape.rank))
+        if (!inf_node_swaps_last_axes(&graph->nodes[maker], graph->values[source].shape.rank))
             continue;
         if (!inf_graph_is_const(graph, source) && !has_few_rows(graph, &graph->nodes[i]))
             continue;

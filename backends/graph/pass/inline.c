@@ -97,7 +97,6 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
 {
     const struct inf_node *node = &graph->nodes[index];
     struct inf_value *output = &graph->values[node->outputs[0]];
-    struct inf_error ignored = {0};
     size_t size_bytes;
     if (evaluator == NULL || node->output_count != 1 || !all_const(graph, node) ||
         !inf_shape_bytes(&output->shape, output->dtype, &size_bytes) || size_bytes > FOLD_BYTES_MAX)
@@ -105,7 +104,7 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
     struct inf_blob *blob = inf_blob_create(size_bytes);
     if (blob == NULL)
         return false;
-    if (evaluator->run(evaluator->context, graph, index, &blob, &ignored) != INF_OK) {
+    if (!inf_evaluator_compute(evaluator, graph, index, &blob)) {
         inf_blob_unref(&blob);
         return false;
     }

@@ -56,6 +56,12 @@ struct inf_evaluator {
     void *context;
 };
 
+// Computes a node into outputs[i], blobs of the right sizes. The elements of a shape node follow
+// from the shape of its operand, so it needs no evaluator (NULL). Returns false if the node cannot
+// be computed.
+bool inf_evaluator_compute(const struct inf_evaluator *evaluator, const struct inf_graph *graph,
+                           uint32_t node, struct inf_blob *const *outputs);
+
 struct inf_pass_options {
     // bit set of passes to skip: bit number p stands for the pass p of enum inf_pass
     uint32_t disabled;

@@ -57,6 +57,9 @@ struct inf_slice_plan {
 bool inf_node_slice_plan(const struct inf_graph *graph, const struct inf_node *node,
                          struct inf_slice_plan *plan) INF_NODISCARD;
 
+// Returns true if the node swaps the last two axes of a value of rank `rank` and moves no others.
+bool inf_node_swaps_last_axes(const struct inf_node *node, int32_t rank);
+
 // The integer factors of a sum of two tensors of bytes: y = (p * a + q * b) / 2^shift, where p and
 // q are bytes minus their zero points.
 struct inf_qsum_factors {

@@ -122,6 +122,22 @@ enum inf_code inf_infer_transpose(struct inf_infer *infer)
     return inf_infer_output(infer, 0, &y);
 }
 
+bool inf_node_swaps_last_axes(const struct inf_node *node, int32_t rank)
+{
+    const struct inf_ints *perm = &node->attrs.transpose.perm;
+    if (node->op != INF_OP_TRANSPOSE || rank < 2)
+        return false;
+    if (perm->count == 0) // an empty permutation reverses the axes
+        return rank == 2;
+    for (int32_t i = 0; i < perm->count; i++) {
+        int32_t wanted = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+        int64_t axis = perm->values[i] < 0 ? perm->values[i] + rank : perm->values[i];
+        if (axis != wanted)
+            return false;
+    }
+    return perm->count == rank;
+}
+
 // Adds the size of input `index` to the shape of the concatenation so far.
 static enum inf_code join_input(struct inf_infer *infer, uint32_t index, int32_t axis,
                                 struct inf_shape *joined)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/pattern.h"
+#include "backends/base/pattern/pattern.h"
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 

@@ -3,8 +3,8 @@
 #include <locale.h>
 #include <wctype.h>
 
-#include "backends/base/pattern.h"
-#include "backends/base/pattern_parse.h"
+#include "backends/base/pattern/pattern.h"
+#include "backends/base/pattern/pattern_parse.h"
 #include "backends/ref/text.h"
 
 // --- upper and lower case ---

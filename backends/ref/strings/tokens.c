@@ -4,8 +4,8 @@
 // copied. The first pass over all strings counts, the second one stores.
 #include <stdlib.h>
 
-#include "backends/base/pattern.h"
-#include "backends/base/pattern_parse.h"
+#include "backends/base/pattern/pattern.h"
+#include "backends/base/pattern/pattern_parse.h"
 #include "backends/ref/dynamic.h"
 #include "backends/ref/text.h"
 

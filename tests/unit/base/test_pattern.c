@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "backends/base/pattern.h"
+#include "backends/base/pattern/pattern.h"
 
 static struct inf_span span_of(const char *text)
 {

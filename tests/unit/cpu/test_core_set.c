@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how runs share the cores: a run that is alone gets all cores, concurrent runs divide the
 // cores, and helpers leave a run that has more than its share.
-#include <dirent.h>
-#include <signal.h>
-#include <stdio.h>
-
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "backends/base/clock.h"

@@ -309,7 +309,7 @@ Test(pack, is_shared_by_all_users_of_the_same_matrix)
 
 // --- packs that were kept in a file ---
 
-// Kernels with tile registers read behind the last panel. The sanitizer sees a block that is too
+// Kernels with tile registers read behind the last panel. A sanitizer reports a block that is too
 // short.
 Test(pack, shared_pages_are_followed_by_bytes_that_kernels_may_read)
 {

@@ -118,8 +118,7 @@ Test(ref, couples_the_probabilities_of_pairs)
     add_input(INF_DTYPE_F32, SHAPE(2, 2, 2), F32(0, 0.75f, 0.25f, 0, 0, 0.5f, 0.5f, 0));
     expect_output(INF_DTYPE_F32, SHAPE(2, 2), F32(0.75f, 0.25f, 0.5f, 0.5f));
     // Pairs that agree with each other: x[i,j] = p[i] / (p[i] + p[j]) for p = 1/7, 2/7, 4/7. The
-    // result is that of LIBSVM's multiclass_probability(), which ends at its
-    // tolerance.
+    // result is that of LIBSVM's multiclass_probability(), which ends at its tolerance.
     begin_case(INF_OP_PAIR_COUPLING);
     add_input(INF_DTYPE_F64, SHAPE(3, 3),
               F64(0, 1.0 / 3, 0.2, 2.0 / 3, 0, 1.0 / 3, 0.8, 2.0 / 3, 0));

@@ -187,6 +187,15 @@ static struct inf_model *load_model(struct inf_kept_plan *kept)
     return model;
 }
 
+// Writes the path of the kept plan's file to `path`, and returns its status.
+static struct stat stat_plan(char path[64])
+{
+    struct stat status;
+    snprintf(path, 64, "%s/plan-%016llx", folder, (unsigned long long)KEY);
+    cr_assert_eq(stat(path, &status), 0);
+    return status;
+}
+
 static void free_answers(float *answers[5])
 {
     for (int i = 0; i < 5; i++)
@@ -234,23 +243,21 @@ Test(kept_plan, is_compiled_for_other_shapes_and_devices)
     free_answers(answers);
 }
 
-// The plan of a model that was made from a plan has the same bytes.
+// The plan of a model that was made from a plan is a new file of the same size.
 Test(kept_plan, of_a_kept_plan_is_the_same)
 {
     float *answers[5] = {NULL};
     struct inf_kept_plan kept;
-    struct stat status, again;
     char path[64];
     keep_model(answers);
-    snprintf(path, sizeof path, "%s/plan-%016llx", folder, (unsigned long long)KEY);
-    cr_assert_eq(stat(path, &status), 0);
+    const struct stat status = stat_plan(path);
     struct inf_model *model = load_model(&kept);
     expect_answer(model, cpu, 4, answers[4], 0);
     expect_answer(model, cpu, 1, answers[1], 0);
     inf_kept_plan_keep(plans, KEY, &kept.saved.facts, model);
     inf_kept_plan_fini(&kept);
     inf_model_unref(&model);
-    cr_assert_eq(stat(path, &again), 0);
+    const struct stat again = stat_plan(path);
     cr_expect_neq(again.st_ino, status.st_ino);
     cr_expect_eq(again.st_size, status.st_size);
     model = load_model(&kept);
@@ -294,13 +301,10 @@ Test(kept_plan, that_lacks_a_constant_is_not_used)
 {
     float *answers[5] = {NULL};
     struct inf_kept_plan kept;
-    struct stat status;
     char path[64];
     uint32_t missing = 0;
     keep_model(answers);
-    snprintf(path, sizeof path, "%s/plan-%016llx", folder, (unsigned long long)KEY);
-    cr_assert_eq(stat(path, &status), 0);
-    const size_t size = (size_t)status.st_size;
+    const size_t size = (size_t)stat_plan(path).st_size;
     uint8_t *bytes = malloc(size), *changed = malloc(size);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     cr_assert_eq(read(fd, bytes, size), (ssize_t)size);
@@ -358,7 +362,7 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
         cr_expect_eq(served.ladder.rungs[i].rows, measured.rungs[i].rows);
         cr_expect_eq(served.ladder.rungs[i].run_ns, measured.rungs[i].run_ns);
     }
-    // It is of this device, these options and this limit only.
+    // The ladder is taken for this device, these options and this limit only.
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 16));
     served.device = ref;
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
@@ -367,8 +371,8 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
     inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 0});
     cr_expect(inf_kept_plan_take_ladder(&kept, &served, 8));
-    // What no trial makes: the notes are a name of 32 bytes, four numbers of 32 bits, the rows and
-    // times of six rungs, and the bytes.
+    // Notes that no trial writes. They are a name of 32 bytes, four numbers of 32 bits, the rows
+    // and times of six rungs, and the bytes.
     expect_no_ladder(&kept, &served, 6, 2);              // from 2 rows on
     expect_no_ladder(&kept, &served, 7, 0);              // in no time
     expect_no_ladder(&kept, &served, 10, 8);             // 1, 2 and 8 rows

@@ -113,7 +113,7 @@ static void write_plan(const char *name)
     inf_saved_plan_fini(&plan);
 }
 
-// Fills a block with numbers that tell where they are.
+// Returns a block of bytes that depend on their place and on `first`. The caller frees it.
 static void *make_part(size_t size, uint8_t first)
 {
     uint8_t *part = calloc(1, size + 1);
@@ -270,7 +270,7 @@ Test(saved_plan, has_forms_and_classes)
     inf_saved_plan_fini(&plan);
 }
 
-// Each piece of the packed weights counts.
+// A changed byte in any piece of the packed weights is noticed.
 Test(saved_plan, with_changed_packed_weights_is_refused)
 {
     struct inf_error err;
@@ -278,7 +278,8 @@ Test(saved_plan, with_changed_packed_weights_is_refused)
     write_whole_plan("p");
     size_t size = load_file("p", &bytes);
     cr_expect_eq(try_plan("p", &id, &err), INF_OK, "%s", err.text);
-    // Before the end of the file: 700000 bytes and padding, 100 bytes and padding, 64 bytes.
+    // The file ends with the parts of the forms: 700000, 100 and 64 bytes, each filled up to a
+    // multiple of 64.
     const size_t begin = size - 64 - 128 - 700032;
     for (size_t i = begin; i < begin + PART_BYTES; i += 9973) {
         bytes[i] ^= 1;
@@ -607,7 +608,7 @@ static void make_older(uint64_t key, int seconds)
 Test(saved_plan, cache_deletes_what_was_not_used_for_the_longest_time)
 {
     struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()};
-    // Room for three plans: a plan is larger than its constants, which the cache counts ahead.
+    // Room for three plans. Before the cache writes a plan, it makes room for the constants only.
     write_plan("p");
     struct stat status;
     cr_assert_eq(fstatat(directory, "p", &status, 0), 0);

@@ -58,10 +58,7 @@ INF_VEC_INLINE void multiply_blocks(const struct inf_gemm_panel *panel, const st
     const size_t w_step = (wide ? 2 : 1) * INF_VEC_WIDTH * sizeof(float);
     const char *w = (const char *)panel->w;
     const char *prefetch = gemm->prefetch;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    inf_tile_clear_sums();
     for (size_t s = 0; s < panel->segments; s++, w += pairs * w_step) {
         if (gemm->rounded[s] == NULL)
             continue;
@@ -73,13 +70,7 @@ INF_VEC_INLINE void multiply_blocks(const struct inf_gemm_panel *panel, const st
             add_products(wide, high);
         }
     }
-    _tile_stored(0, sums[0], sizeof(sums[0]));
-    if (wide)
-        _tile_stored(1, sums[0] + INF_TILE_COLUMNS, sizeof(sums[0]));
-    if (high)
-        _tile_stored(2, sums[INF_TILE_ROWS], sizeof(sums[0]));
-    if (high && wide)
-        _tile_stored(3, sums[INF_TILE_ROWS] + INF_TILE_COLUMNS, sizeof(sums[0]));
+    inf_tile_store_sums(sums, wide, high);
 }
 
 // Adds the bias to the sums of all pixels, applies the epilogue and stores the results.

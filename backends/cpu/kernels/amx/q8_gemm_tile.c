@@ -20,10 +20,7 @@ INF_QVEC_INLINE void multiply_blocks(const struct inf_q8_panel *panel,
     const size_t column_step = INF_TILE_COLUMNS * sizeof(uint32_t);
     const size_t w_step = (wide ? 2 : 1) * column_step;
     const int8_t *w = panel->w;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    inf_tile_clear_sums();
     for (size_t s = 0; s < panel->segments; s++) {
         const uint8_t *a = gemm->a[s];
         for (size_t k = 0; k < panel->quads; k += depth) {
@@ -44,13 +41,7 @@ INF_QVEC_INLINE void multiply_blocks(const struct inf_q8_panel *panel,
             w += depth * w_step;
         }
     }
-    _tile_stored(0, sums[0], sizeof(sums[0]));
-    if (wide)
-        _tile_stored(1, sums[0] + INF_TILE_COLUMNS, sizeof(sums[0]));
-    if (high)
-        _tile_stored(2, sums[INF_TILE_ROWS], sizeof(sums[0]));
-    if (high && wide)
-        _tile_stored(3, sums[INF_TILE_ROWS] + INF_TILE_COLUMNS, sizeof(sums[0]));
+    inf_tile_store_sums(sums, wide, high);
 }
 
 // Adds the bias to the sums of all pixels, converts them and stores the results.

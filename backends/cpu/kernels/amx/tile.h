@@ -51,4 +51,27 @@ static inline void inf_tile_end(void)
     _tile_release();
 }
 
+// Sets the sums of all blocks to 0.
+static inline void inf_tile_clear_sums(void)
+{
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+}
+
+// Stores the sums of one block, or of more: `wide` and `high` say whether there is a second block
+// of columns and of pixels.
+static inline __attribute__((always_inline)) void
+inf_tile_store_sums(inf_tile_sums sums, const int wide, const int high)
+{
+    _tile_stored(0, sums[0], sizeof(sums[0]));
+    if (wide)
+        _tile_stored(1, sums[0] + INF_TILE_COLUMNS, sizeof(sums[0]));
+    if (high)
+        _tile_stored(2, sums[INF_TILE_ROWS], sizeof(sums[0]));
+    if (high && wide)
+        _tile_stored(3, sums[INF_TILE_ROWS] + INF_TILE_COLUMNS, sizeof(sums[0]));
+}
+
 #endif

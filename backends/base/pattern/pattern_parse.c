@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses regular expressions by recursive descent, and writes the steps of a machine that
 // pattern.c runs. A repetition with bounds, such as x{2,5}, becomes copies of its steps.
-#include "backends/base/pattern_parse.h"
+#include "backends/base/pattern/pattern_parse.h"
 
 #include <stdlib.h>
 #include <string.h>

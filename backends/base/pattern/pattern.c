@@ -7,12 +7,12 @@
 //
 // The list of ways is in order of preference: a split enters its preferred side first. If a way
 // ends in a match, the ways behind it are dropped, and those before it may still find a better one.
-#include "backends/base/pattern.h"
+#include "backends/base/pattern/pattern.h"
 
 #include <stdlib.h>
 
 #include "backends/base/cancel.h"
-#include "backends/base/pattern_parse.h"
+#include "backends/base/pattern/pattern_parse.h"
 
 // How many characters are read between two looks at the cancellation flag.
 #define CHARACTERS_PER_LOOK 1024u

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of a pattern, and the parser that makes it. Private to pattern.c and pattern_parse.c.
-#ifndef INF_BACKENDS_BASE_PATTERN_PARSE_H
-#define INF_BACKENDS_BASE_PATTERN_PARSE_H
+#ifndef INF_BACKENDS_BASE_PATTERN_PATTERN_PARSE_H
+#define INF_BACKENDS_BASE_PATTERN_PATTERN_PARSE_H
 
-#include "backends/base/pattern.h"
+#include "backends/base/pattern/pattern.h"
 
 enum inf_pattern_step_kind {
     INF_PATTERN_CLASS,    // read a character of class `a`, go on

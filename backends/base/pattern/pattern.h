@@ -4,8 +4,8 @@
 // in proportion to the lengths of pattern and string, whatever the pattern.
 //
 // Strings are UTF-8. A byte that is not part of a UTF-8 character counts as the character U+FFFD.
-#ifndef INF_BACKENDS_BASE_PATTERN_H
-#define INF_BACKENDS_BASE_PATTERN_H
+#ifndef INF_BACKENDS_BASE_PATTERN_PATTERN_H
+#define INF_BACKENDS_BASE_PATTERN_PATTERN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
