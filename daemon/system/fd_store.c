@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/system/notify.h"
+#include "proto/core/send_fd.h"
 
 #define NAME_BYTES 64
 // How long the destruction waits for the service manager.
@@ -43,22 +44,12 @@ struct inf_fd_store {
 static bool try_send(const struct inf_fd_store *store, const char *name, int fd)
 {
     char text[NAME_BYTES + 32];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    union inf_send_fd_control control;
     snprintf(text, sizeof text, "%s=1\nFDNAME=%s\n", fd >= 0 ? "FDSTORE" : "FDSTOREREMOVE", name);
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
+    if (fd >= 0)
+        inf_send_fd_attach(&message, &control, fd);
     ssize_t sent = sendmsg(store->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     return sent >= 0 || (errno != EAGAIN && errno != EINTR && errno != ENOBUFS);
 }
