@@ -497,6 +497,22 @@ class Handover(unittest.TestCase):
         self.replace(swap)
         self.check_all_lost(client)
 
+    def test_a_second_handover(self):
+        """The one that is used stays in the store, whichever of the two comes first."""
+        self.start()
+        client = self.kept()
+        self.replace(lambda store: store.insert(
+            0, ('inferd-handover', os.memfd_create('foreign'))))
+        self.manager.wait_for_names('inferd-handover', 1)
+        self.check_infer(client)
+        self.replace(lambda store: store.append(
+            ('inferd-handover', os.dup(self.handover_fd()))))
+        self.manager.wait_for_log('reason="another one is used"')
+        self.manager.wait_for_names('inferd-handover', 1)
+        self.check_infer(client)
+        self.manager.restart(signal.SIGKILL)
+        self.check_infer(client)
+
     def test_slots_that_are_damaged(self):
         """The daemon survives whatever is in a slot; connections of others are kept."""
         self.start()
@@ -542,6 +558,11 @@ class Handover(unittest.TestCase):
         self.check_infer(client)
         ends[0].close()
         self.assertNotIn('inferd-x', self.manager.names())
+        # The second socket of the same name has not removed the first one from the store.
+        self.manager.restart(signal.SIGKILL)
+        self.check_infer(client)
+        client.close()
+        self.manager.wait_for_names('inferd-c-', 0)
 
     def test_the_daemon_starts_with_a_full_store(self):
         """The names of all descriptors are one variable of the environment."""
