@@ -36,19 +36,22 @@ static const struct inf_error outcome_unknown = {
     .reason = INF_REASON_OUTCOME_UNKNOWN,
     .text = "the daemon ended after it began the request, which may have had its effect"};
 
-// The entries of one connection that await an answer, ordered by their streams.
+// The entries of one connection that await an answer, ordered by their streams. The REQUEST of a
+// stream is before its other frames.
 struct pending_list {
     uint32_t count;
     uint16_t indexes[INF_LIMIT_KEPT_PENDINGS];
     struct inf_pending *pendings;
 };
 
-static int compare_streams(const void *a, const void *b, void *context)
+static int compare_pendings(const void *a, const void *b, void *context)
 {
     const struct inf_pending *pendings = context;
-    uint64_t first = pendings[*(const uint16_t *)a].stream_id;
-    uint64_t second = pendings[*(const uint16_t *)b].stream_id;
-    return (first > second) - (first < second);
+    const struct inf_pending *first = &pendings[*(const uint16_t *)a];
+    const struct inf_pending *second = &pendings[*(const uint16_t *)b];
+    if (first->stream_id != second->stream_id)
+        return first->stream_id < second->stream_id ? -1 : 1;
+    return (second->type == INF_FRAME_REQUEST) - (first->type == INF_FRAME_REQUEST);
 }
 
 // --- the slot ---
@@ -103,7 +106,7 @@ static void list_pendings(struct inf_connection *connection, struct pending_list
         else
             inf_send_log_remove(connection->kept->log, i + 1);
     }
-    qsort_r(list->indexes, list->count, sizeof list->indexes[0], compare_streams, list->pendings);
+    qsort_r(list->indexes, list->count, sizeof list->indexes[0], compare_pendings, list->pendings);
 }
 
 // Ends a frame of which the earlier process sent a part: by zeros, if it is a DATA frame, because
@@ -244,27 +247,20 @@ static void answer_region_frame(struct inf_connection *connection,
     }
 }
 
-static bool has_request(const struct pending_list *list, uint64_t stream_id)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct inf_pending *pending = &list->pendings[list->indexes[i]];
-        if (pending->type == INF_FRAME_REQUEST && pending->stream_id == stream_id)
-            return true;
-    }
-    return false;
-}
-
 // Makes a refused upload for each request whose data, but not the request itself, was received. The
 // data is lost, so the request is answered with NOT_BEGUN when it comes.
 static enum inf_code restore_uploads(struct inf_connection *connection,
                                      const struct pending_list *list,
                                      struct inf_error *err) INF_ON_LOOP
 {
+    const struct inf_pending *request = NULL; // the last one so far
     for (uint32_t i = 0; i < list->count; i++) {
         const struct inf_pending *pending = &list->pendings[list->indexes[i]];
+        if (pending->type == INF_FRAME_REQUEST)
+            request = pending;
         if (pending->type != INF_FRAME_DATA)
             continue;
-        if (has_request(list, pending->stream_id)) {
+        if (request != NULL && request->stream_id == pending->stream_id) {
             inf_send_log_remove(connection->kept->log, list->indexes[i] + 1u);
             continue;
         }

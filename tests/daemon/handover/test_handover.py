@@ -382,6 +382,46 @@ class Handover(unittest.TestCase):
         self.check_failure(client.next(), NOT_BEGUN)
         self.check_infer(client)
 
+    def test_data_with_its_request(self):
+        """A process that is killed while it takes a REQUEST leaves the entry of its data too."""
+        self.start()
+        client = self.kept()
+        meta = encode('Data', {'total_bytes': 1024})
+        for _ in range(3):
+            client.stream += 1
+            client.open[client.stream] = None
+            client.send(TYPES['DATA'], client.stream, meta, (ONES * 64)[:512])
+        time.sleep(0.1)  # the daemon reads them
+        begin, size = 4096 + (128 << 10), 128 << 10  # slot 0
+        entry = struct.Struct('<QQQIHBB')  # struct inf_pending
+        found = {}
+
+        def add_request(store):
+            slot = os.pread(self.handover_fd(), size, begin)
+            for at in range(0, size - entry.size, 8):
+                stream, _, _, _, _, kind, state = entry.unpack_from(slot, at)
+                if 0 < stream <= client.stream and (kind, state) == (TYPES['DATA'], 1):
+                    found[stream] = begin + at
+            # Behind the entries of all data, for the stream in the middle.
+            request = entry.pack(client.stream - 1, 0, 0, 0, INFER, TYPES['REQUEST'], 1)
+            os.pwrite(self.handover_fd(), request, max(found.values()) + entry.size)
+
+        def is_taken(stream):
+            return os.pread(self.handover_fd(), entry.size, found[stream])[-1] != 0
+
+        self.replace(add_request)
+        self.assertEqual(len(found), 3)
+        answer = client.next()
+        self.check_failure(answer, NOT_BEGUN)
+        self.assertEqual(answer.stream, client.stream - 1)
+        self.assertEqual([is_taken(stream) for stream in sorted(found)], [True, False, True])
+        for stream in (client.stream - 2, client.stream):
+            client.send(TYPES['REQUEST'], stream, encode('ModelInferRequest', ask(64)),
+                        (ONES * 64)[512:], INFER)
+            self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+        self.check_books()
+
     def test_data_in_part_at_a_restart(self):
         """The daemon does not wait for the rest of the data; the request gets an answer."""
         self.start()
