@@ -36,13 +36,19 @@ static bool store_fd(struct inf_connection *connection, enum inf_stored_kind kin
     return inf_fd_store_add(connection->set->options.fd_store, text, fd);
 }
 
+void inf_connections_remove_stored(struct inf_connections *connections,
+                                   const struct inf_stored_name *name)
+{
+    char text[INF_HANDOVER_NAME_BYTES];
+    inf_stored_name_format(name, text);
+    inf_fd_store_remove(connections->options.fd_store, text);
+}
+
 static void remove_fd(struct inf_connection *connection, enum inf_stored_kind kind,
                       uint32_t region) INF_ON_LOOP
 {
-    char text[INF_HANDOVER_NAME_BYTES];
     const struct inf_stored_name name = make_name(connection->kept, kind, region);
-    inf_stored_name_format(&name, text);
-    inf_fd_store_remove(connection->set->options.fd_store, text);
+    inf_connections_remove_stored(connection->set, &name);
 }
 
 void inf_connection_give_up(struct inf_connection *connection)

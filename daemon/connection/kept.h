@@ -31,6 +31,10 @@ enum inf_code inf_connection_attach_slot(struct inf_connection *connection, uint
                                          bool fresh,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Removes the descriptor of this name from the store.
+void inf_connections_remove_stored(struct inf_connections *connections,
+                                   const struct inf_stored_name *name) INF_ON_LOOP;
+
 // --- reading ---
 
 // Calls recvmsg() for the connection and records the result. `direct` says that the bytes are not

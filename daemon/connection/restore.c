@@ -24,7 +24,6 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 #include "daemon/connection/watch.h"
-#include "daemon/system/fd_store.h"
 
 static const struct inf_error not_begun = {
     .code = INF_UNAVAILABLE,
@@ -337,22 +336,16 @@ static enum inf_code restore_connection(struct inf_connection *connection,
 static void remove_left(struct inf_connections *connections,
                         const struct inf_left_connection *left) INF_ON_LOOP
 {
-    char text[INF_HANDOVER_NAME_BYTES];
     struct inf_stored_name name = {
         .kind = INF_STORED_CONNECTION, .slot = left->slot, .generation = left->generation};
-    inf_stored_name_format(&name, text);
-    inf_fd_store_remove(connections->options.fd_store, text);
+    inf_connections_remove_stored(connections, &name);
     name.kind = INF_STORED_SESSIONS;
-    inf_stored_name_format(&name, text);
     if (left->sessions_fd >= 0)
-        inf_fd_store_remove(connections->options.fd_store, text);
+        inf_connections_remove_stored(connections, &name);
     name.kind = INF_STORED_REGION;
-    for (; left->region_fds != NULL && name.region < INF_LIMIT_REGIONS; name.region++) {
-        if (left->region_fds[name.region] < 0)
-            continue;
-        inf_stored_name_format(&name, text);
-        inf_fd_store_remove(connections->options.fd_store, text);
-    }
+    for (; left->region_fds != NULL && name.region < INF_LIMIT_REGIONS; name.region++)
+        if (left->region_fds[name.region] >= 0)
+            inf_connections_remove_stored(connections, &name);
 }
 
 void inf_connections_drop_left(struct inf_connections *connections,
