@@ -132,38 +132,31 @@ static enum inf_code adopt_memory(struct inf_handover *handover, int fd, struct 
     return map_memory(handover, fd, err);
 }
 
-static struct inf_handover *alloc_handover(void)
+// Makes a handover of a new memory (fd is -1), or of the one that another process made.
+static enum inf_code open_handover(struct inf_handover **out_handover, int fd,
+                                   struct inf_error *err)
 {
     struct inf_handover *handover = calloc(1, sizeof *handover);
-    if (handover != NULL)
-        handover->fd = -1;
-    return handover;
+    if (handover == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
+    handover->fd = -1;
+    enum inf_code code = fd < 0 ? create_memory(handover, err) : adopt_memory(handover, fd, err);
+    if (code == INF_OK)
+        *out_handover = handover;
+    else
+        inf_handover_destroy(&handover);
+    return code;
 }
 
 enum inf_code inf_handover_create(struct inf_handover **out_handover, struct inf_error *err)
 {
-    struct inf_handover *handover = alloc_handover();
-    if (handover == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
-    enum inf_code code = create_memory(handover, err);
-    if (code == INF_OK)
-        *out_handover = handover;
-    else
-        inf_handover_destroy(&handover);
-    return code;
+    return open_handover(out_handover, -1, err);
 }
 
 enum inf_code inf_handover_adopt(struct inf_handover **out_handover, int fd, struct inf_error *err)
 {
-    struct inf_handover *handover = alloc_handover();
-    if (handover == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
-    enum inf_code code = adopt_memory(handover, fd, err);
-    if (code == INF_OK)
-        *out_handover = handover;
-    else
-        inf_handover_destroy(&handover);
-    return code;
+    assert(fd >= 0);
+    return open_handover(out_handover, fd, err);
 }
 
 void inf_handover_destroy(struct inf_handover **handover)
