@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the listening sockets. If no descriptor is left for a client, they pause. The server must
-// be able to accept clients again even if memory is exhausted, so the end of a pause is a timerfd
-// (daemon/system/timer_fd.h).
+// Watches the listening sockets. If no descriptor is left for a client, they pause. A timerfd ends
+// the pause (daemon/system/timer_fd.h), because the server must be able to accept clients again
+// even if memory is exhausted.
 #include "daemon/listeners.h"
 
 #include <errno.h>

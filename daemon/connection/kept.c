@@ -136,7 +136,7 @@ void inf_connection_keep(struct inf_connection *connection)
         inf_handover_free_slot(set->options.handover, index);
         return;
     }
-    // The slot first: a stored socket without it would be lost.
+    // Fill the slot first, because the next process closes a stored socket without a valid slot.
     fill_slot(connection);
     if (!store_fd(connection, INF_STORED_CONNECTION, 0, connection->fd)) {
         atomic_store_explicit(&connection->kept->slot->state, INF_KEPT_FREE, memory_order_release);
@@ -207,7 +207,8 @@ ssize_t inf_connection_receive(struct inf_connection *connection, struct msghdr 
     record->direct = direct;
     record->message.msg_hdr = *message;
     record->message.msg_len = 0;
-    // After the number: entries of the earlier read, whose end is behind 0, must have another one.
+    // Reset `done` after the number has changed. Otherwise the entries of the earlier read, whose
+    // ends are above 0, would look as if their frames were not accepted.
     atomic_store_explicit(&record->done, 0, memory_order_release);
     atomic_store_explicit(&record->slot_plus_1, connection->kept->index + 1, memory_order_release);
     int result = recvmmsg(connection->fd, &record->message, 1, flags, NULL);

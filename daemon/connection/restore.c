@@ -4,7 +4,7 @@
 //   1. entries of frames that were not accepted are dropped: their bytes are handled again (6)
 //   2. entries of answers that were sent whole are freed; an answer that was sent in part is ended
 //   3. regions are mapped again
-//   4. requests whose data came in part are refused when they come, by refused uploads
+//   4. a request of which only data has come gets a refused upload, so it is refused when it comes
 //   5. all other entries are answered, in the order of their streams
 //   6. what was read and not accepted is handled as if it had just been read
 //
@@ -108,8 +108,9 @@ static void list_pendings(struct inf_connection *connection, struct pending_list
     qsort_r(list->indexes, list->count, sizeof list->indexes[0], compare_pendings, list->pendings);
 }
 
-// Ends a frame of which the earlier process sent a part: by zeros, if it is a DATA frame, because
-// an error follows that makes it void. Any other frame is lost, and the connection with it.
+// Completes a frame of which the earlier process sent a part. A DATA frame is completed with zeros,
+// because the error that follows makes it void. Any other frame cannot be completed, so the
+// connection ends.
 static enum inf_code end_partial_frame(struct inf_connection *connection,
                                        struct inf_error *err) INF_ON_LOOP
 {

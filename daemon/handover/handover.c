@@ -42,7 +42,8 @@ struct header {
 _Static_assert(sizeof(struct inf_kept_slot) <= INF_LIMIT_KEPT_BYTES, "a slot has room");
 _Static_assert(sizeof(struct inf_read_record) <= SLOT_OFFSET - READ_OFFSET, "a read has room");
 _Static_assert(sizeof(struct header) <= READ_OFFSET, "the header has room");
-// Of the longest names, with a ':' behind each, and those of the sockets.
+// The size of LISTEN_FDNAMES if the store is full of the longest names, each with a ':' behind it.
+// The limit is that of Linux for one variable of the environment.
 _Static_assert(sizeof "LISTEN_FDNAMES=inferd:inferd-admin" +
                        INF_LIMIT_STORED_FDS * sizeof "inferd-r-4095-4294967295-255" <=
                    128u << 10,
@@ -206,7 +207,8 @@ static void push_free(struct inf_handover *handover, uint32_t index)
     handover->first_free = index + 1;
 }
 
-// Makes the list of free slots, when the slots that another process left are claimed.
+// Makes the list of free slots on the first call, when all slots that another process left are
+// claimed already.
 static void list_free(struct inf_handover *handover)
 {
     if (handover->listed)
@@ -283,8 +285,8 @@ struct inf_stored_name inf_stored_name_parse(const char *text)
             continue;
         name.kind = kind;
     }
-    // Numbers are written in one way only. So a name that formats to another text is not one of
-    // ours.
+    // A number is written in one way only. So a name that formats to another text comes from
+    // elsewhere, such as one with a leading zero.
     if (name.kind == INF_STORED_UNKNOWN)
         return name;
     inf_stored_name_format(&name, again);
