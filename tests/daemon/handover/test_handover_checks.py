@@ -97,12 +97,16 @@ class HandoverChecks(HandoverCase):
     def test_descriptors_that_are_none_of_ours(self):
         self.start()
         client = self.kept()
+        client.register(5, 4096)
+        self.manager.wait_for_names('inferd-r-', 1)
         name = self.manager.names('inferd-c-')[0]
+        region = self.manager.names('inferd-r-')[0]
         ends = socket.socketpair()
 
         def add(store):
             store.append(('inferd-c-77-1', os.dup(ends[0].fileno())))
             store.append((name, os.dup(ends[0].fileno())))
+            store.append((region, os.open('/dev/null', os.O_RDONLY)))
             store.append(('inferd-r-0-1-3', os.open('/dev/null', os.O_RDONLY)))
             store.append(('inferd-x', os.open('/dev/null', os.O_RDONLY)))
             store.append(('inferd-c-1-2-3', os.open('/dev/null', os.O_RDONLY)))
@@ -111,9 +115,10 @@ class HandoverChecks(HandoverCase):
         self.check_infer(client)
         ends[0].close()
         self.assertNotIn('inferd-x', self.manager.names())
-        # The second socket of the same name has not removed the first one from the store.
+        # The second descriptor of a name has not removed the first one from the store.
         self.manager.restart(signal.SIGKILL)
         self.check_infer(client)
+        self.assertEqual(self.server_status()['regions'], 1)
         client.close()
         self.manager.wait_for_names('inferd-c-', 0)
 
