@@ -27,7 +27,7 @@
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 #define SIGNALS INF_ARRAY_LENGTH(signal_numbers)
 
-// How long the connections of an earlier process wait at most until models are loaded.
+// The longest time that the connections of an earlier process wait for models to be loaded.
 #define RESUME_MS 5000
 
 struct daemon {
@@ -44,7 +44,7 @@ struct daemon {
     struct inf_notify *notify;
     struct inf_listen_fds fds;
     struct inf_takeover takeover;
-    struct event *resume_event; // fires when connections of an earlier process wait no longer
+    struct event *resume_event; // fires RESUME_MS after the start
     struct inf_server *server;
     struct event *signals[SIGNALS];
     struct inf_config_reread *reread;

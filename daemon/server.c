@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects listeners, connections, service and workers to the event loop. Every callback of
-// libevent that is not about one connection is in this file. Draining goes through the states
-// RUNNING, DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
+// libevent that is not about one connection or a listening socket is in this file. Draining goes
+// through the states RUNNING, DRAINING (requests finish), FLUSHING (replies are written) and
+// DRAINED.
 //
-// The server must be able to accept clients again and to end even if memory is exhausted. Both use
-// timerfds that are registered with libevent at start and never removed, because setting a timerfd
-// allocates nothing, while event_add() may fail for a timer of libevent.
+// The server must be able to end even if memory is exhausted, so the timer of a drain is a timerfd
+// (daemon/system/timer_fd.h).
 //
 // The loop may poll instead of sleeping: between an answer and the next request of a client
 // (spin_wait), and while a result is about to arrive (inf_service_poll()).
@@ -14,13 +14,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <grp.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
@@ -28,16 +23,15 @@
 #include "backends/base/spin_wait.h"
 #include "daemon/connection/connection.h"
 #include "daemon/connection/restore.h"
+#include "daemon/listeners.h"
 #include "daemon/output/reply_writer.h"
 #include "daemon/resource/quota.h"
 #include "daemon/service/events.h"
-#include "daemon/system/listener.h"
+#include "daemon/system/timer_fd.h"
 
 // The highest number of clients accepted per wake-up, so that a flood of new clients does not
 // starve connected ones.
 #define ACCEPTS_PER_TURN 64
-// How long the server stops accepting clients after it ran out of descriptors.
-#define ACCEPT_PAUSE_MS 100
 // The most bytes of unused frame buffers that the buffer pool keeps for later frames.
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
 // How long writing replies may take after the last request is answered, while the server drains.
@@ -53,21 +47,11 @@ enum server_state {
     SERVER_DRAINED,
 };
 
-#define LISTENERS_MAX 8 // the most listening sockets of one server
-
-// A listening socket and its libevent event.
-struct server_listener {
-    struct inf_server *server;
-    struct inf_listener listener;
-    struct event *event;
-    bool admin;
-};
-
 struct inf_server {
     struct inf_server_options options;
     const struct inf_log *log; // log of the part INF_LOG_PART_CONNECTION
     enum server_state state;
-    gid_t admin_group; // members of this group may use the admin socket; (gid_t)-1: none
+    struct inf_listeners *listeners;
     struct inf_counters counters;
     struct inf_pool *pool;
     struct inf_deferred_close *deferred_close;
@@ -75,11 +59,7 @@ struct inf_server {
     struct inf_reply_writer_returns *returns;
     struct inf_service *service;
     struct inf_connections *connections;
-    uint32_t listener_count;
-    struct server_listener listeners[LISTENERS_MAX];
-    int pause_fd, drain_fd;         // timerfds that pause_event and drain_event watch
-    bool accepting_paused;          // no client is accepted until the timer pause_fd fires
-    struct event *pause_event;      // fires when the server may accept clients again
+    int drain_fd;                   // timerfd that drain_event watches
     struct event *finished_event;   // fires when an inference has finished
     struct event *returned_event;   // fires when a worker could not write its whole reply
     struct event *deadline_event;   // fires when the deadline of a call has passed
@@ -92,41 +72,11 @@ struct inf_server {
     uint64_t busy_ns; // time at which the last request arrived or was answered
 };
 
-// --- one-shot timers on timerfds, which need no allocation ---
-
-// Sets a timer that fires once. This cannot fail, because the descriptor is a timer and the time is
-// valid.
-static void set_timer(int fd, uint32_t ms)
-{
-    const struct itimerspec when = {
-        .it_value = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}};
-    int result = timerfd_settime(fd, 0, &when, NULL);
-    assert(result == 0);
-    (void)result;
-}
-
-// Reads the timerfd after it fired, so that libevent does not report it again.
-static void clear_timer(int fd)
-{
-    uint64_t count;
-    (void)!read(fd, &count, sizeof count);
-}
-
 // --- draining ---
 
 static void schedule_check(struct inf_server *server)
 {
-    set_timer(server->drain_fd, DRAIN_TICK_MS);
-}
-
-static void close_listeners(struct inf_server *server)
-{
-    event_del(server->pause_event);
-    for (uint32_t i = 0; i < server->listener_count; i++) {
-        if (server->listeners[i].event != NULL)
-            event_del(server->listeners[i].event);
-        inf_listener_close(&server->listeners[i].listener);
-    }
+    inf_timer_fd_set(server->drain_fd, DRAIN_TICK_MS);
 }
 
 void inf_server_drain(struct inf_server *server)
@@ -136,7 +86,7 @@ void inf_server_drain(struct inf_server *server)
     uint32_t ms = server->options.config->drain_timeout_ms;
     server->state = SERVER_DRAINING;
     server->drain_end_ns = inf_clock_ns() + (uint64_t)ms * INF_NS_PER_MS;
-    close_listeners(server);
+    inf_listeners_close(server->listeners);
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
@@ -184,7 +134,7 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
     inf_role_enter_loop();
-    clear_timer(fd);
+    inf_timer_fd_clear(fd);
     struct inf_server *server = context;
     bool late = inf_clock_ns() >= server->drain_end_ns;
     bool idle = inf_connections_idle(server->connections);
@@ -203,120 +153,47 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
     server->options.drained(server->options.context);
 }
 
-// --- accepting clients ---
+// --- clients, new ones and those of an earlier process ---
 
-// Accepts on all listeners again after a pause. If libevent cannot watch a listener, starts another
-// pause and retries then.
-static void on_pause_over(evutil_socket_t fd, short what, void *context)
+static void accept_client(struct inf_server *server, uint32_t listener, int fd) INF_ON_LOOP
 {
-    (void)what;
-    inf_role_enter_loop();
-    clear_timer(fd);
-    struct inf_server *server = context;
-    bool failed = false;
-    for (uint32_t i = 0; i < server->listener_count && server->state == SERVER_RUNNING; i++)
-        failed |= event_add(server->listeners[i].event, NULL) != 0;
-    server->accepting_paused = failed;
-    if (failed)
-        set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
-}
-
-// Stops accepting for a while, because no descriptor is left. Meanwhile clients wait in the backlog
-// of the socket, and the loop does not spin on the readable listener.
-static void pause_accepting(struct inf_server *server, int error)
-{
-    if (!server->accepting_paused)
-        inf_log(server->log, INF_LOG_WARNING, "no client can be accepted error=\"%s\"",
-                strerror(error));
-    for (uint32_t i = 0; i < server->listener_count; i++)
-        event_del(server->listeners[i].event);
-    server->accepting_paused = true;
-    set_timer(server->pause_fd, ACCEPT_PAUSE_MS);
-}
-
-// Returns true if a client of the admin socket gets the role of an admin.
-static bool is_trusted(const struct inf_credentials *who)
-{
-    return who->uid == 0 || who->uid == geteuid() || who->in_group;
-}
-
-static void accept_client(struct inf_server *server, const struct server_listener *listener,
-                          int fd) INF_ON_LOOP
-{
-    struct inf_credentials who;
+    struct inf_peer peer = {.fd = fd};
     struct inf_error err;
-    if (inf_peer_credentials(fd, server->admin_group, &who, &err) != INF_OK) {
+    if (inf_listeners_identify(server->listeners, listener, &peer, &err) != INF_OK) {
         inf_log(server->log, INF_LOG_WARNING, "client refused error=\"%s\"", err.text);
         inf_connections_close_socket(server->connections, fd);
         return;
     }
-    const struct inf_peer peer = {
-        .fd = fd, .uid = who.uid, .pid = who.pid, .admin = listener->admin && is_trusted(&who)};
     if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
-        inf_log(server->log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"", (unsigned)who.uid,
-                err.text);
+        inf_log(server->log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"",
+                (unsigned)peer.uid, err.text);
 }
 
-static void on_acceptable(evutil_socket_t fd, short what, void *context)
+static void accept_clients(void *context, uint32_t listener)
 {
-    (void)what;
     inf_role_enter_loop();
-    struct server_listener *listener = context;
-    struct inf_server *server = listener->server;
+    struct inf_server *server = context;
     inf_service_begin_turn(server->service);
     inf_deferred_close_settle(server->deferred_close);
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (client >= 0) {
-            accept_client(server, listener, client);
-            continue;
-        }
-        if (errno == EINTR || errno == ECONNABORTED)
-            continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK)
-            pause_accepting(server, errno);
-        break;
+        int fd = inf_listeners_accept(server->listeners, listener);
+        if (fd < 0)
+            break;
+        accept_client(server, listener, fd);
     }
     inf_connections_flush(server->connections);
-}
-
-// --- connections of an earlier process ---
-
-// Returns true if both sockets have the same local address. An accepted socket has that of the
-// socket that accepted it.
-static bool has_same_address(int a, int b)
-{
-    struct sockaddr_un first = {0}, second = {0};
-    socklen_t first_size = sizeof first, second_size = sizeof second;
-    return getsockname(a, (struct sockaddr *)(void *)&first, &first_size) == 0 &&
-           getsockname(b, (struct sockaddr *)(void *)&second, &second_size) == 0 &&
-           first.sun_family == AF_UNIX && first_size == second_size &&
-           first_size > offsetof(struct sockaddr_un, sun_path) &&
-           memcmp(&first, &second, first_size) == 0;
-}
-
-static const struct server_listener *find_listener(const struct inf_server *server, int fd)
-{
-    for (uint32_t i = 0; i < server->listener_count; i++)
-        if (has_same_address(fd, server->listeners[i].listener.fd))
-            return &server->listeners[i];
-    return NULL;
 }
 
 enum inf_code inf_server_restore(struct inf_server *server, struct inf_left_connection *left,
                                  uint32_t *answered, struct inf_error *err)
 {
-    const int fd = left->peer.fd;
-    const struct server_listener *listener = find_listener(server, fd);
-    struct inf_credentials who;
+    uint32_t listener;
     // The flags of the file are those that accept4() set.
-    if (listener == NULL || inf_peer_credentials(fd, server->admin_group, &who, err) != INF_OK) {
+    if (!inf_listeners_find(server->listeners, left->peer.fd, &listener) ||
+        inf_listeners_identify(server->listeners, listener, &left->peer, err) != INF_OK) {
         inf_connections_drop_left(server->connections, left);
         return inf_fail(err, INF_INVALID, "the socket is not one that this daemon accepted");
     }
-    left->peer.uid = who.uid;
-    left->peer.pid = who.pid;
-    left->peer.admin = listener->admin && is_trusted(&who);
     return inf_connections_restore(server->connections, left, answered, err);
 }
 
@@ -419,55 +296,19 @@ static void on_load(evutil_socket_t fd, short what, void *context)
 
 // --- creating and destroying a server ---
 
-static enum inf_code add_listener(struct inf_server *server, bool admin, int inherited,
-                                  struct inf_error *err)
-{
-    const struct inf_config *config = server->options.config;
-    if (server->listener_count == LISTENERS_MAX)
-        return inf_fail(err, INF_EXHAUSTED, "more than %d listening sockets", LISTENERS_MAX);
-    struct server_listener *listener = &server->listeners[server->listener_count++];
-    listener->server = server;
-    listener->admin = admin;
-    inf_listener_init(&listener->listener);
-    if (inherited >= 0) {
-        inf_listener_adopt(&listener->listener, inherited);
-        return INF_OK;
-    }
-    bool grouped = admin && server->admin_group != (gid_t)-1;
-    const struct inf_listener_options options = {
-        .path = admin ? config->admin_socket : config->socket,
-        .mode = admin && !grouped ? 0600 : 0660,
-        .group = grouped ? server->admin_group : (gid_t)-1};
-    return inf_listener_open(&listener->listener, &options, err);
-}
-
-static enum inf_code add_listeners(struct inf_server *server, struct inf_error *err)
+static enum inf_code create_listeners(struct inf_server *server, struct inf_error *err)
 {
     const struct inf_server_options *options = &server->options;
-    for (uint32_t i = 0; i < options->data_fd_count; i++)
-        INF_TRY(add_listener(server, false, options->data_fds[i], err));
-    for (uint32_t i = 0; i < options->admin_fd_count; i++)
-        INF_TRY(add_listener(server, true, options->admin_fds[i], err));
-    if (options->data_fd_count == 0)
-        INF_TRY(add_listener(server, false, -1, err));
-    if (options->admin_fd_count == 0)
-        INF_TRY(add_listener(server, true, -1, err));
-    return INF_OK;
-}
-
-static enum inf_code find_admin_group(struct inf_server *server, struct inf_error *err)
-{
-    const char *name = server->options.config->admin_group;
-    server->admin_group = (gid_t)-1;
-    if (name[0] == '\0')
-        return INF_OK;
-    char buffer[4096];
-    struct group entry;
-    struct group *found = NULL;
-    if (getgrnam_r(name, &entry, buffer, sizeof buffer, &found) != 0 || found == NULL)
-        return inf_fail(err, INF_INVALID, "admin_group = %s: there is no such group", name);
-    server->admin_group = found->gr_gid;
-    return INF_OK;
+    const struct inf_listeners_options listeners = {.base = options->base,
+                                                    .config = options->config,
+                                                    .log = server->log,
+                                                    .data_fds = options->data_fds,
+                                                    .data_fd_count = options->data_fd_count,
+                                                    .admin_fds = options->admin_fds,
+                                                    .admin_fd_count = options->admin_fd_count,
+                                                    .ready = accept_clients,
+                                                    .context = server};
+    return inf_listeners_create(&server->listeners, &listeners, err);
 }
 
 static enum inf_code create_parts(struct inf_server *server, struct inf_error *err)
@@ -523,35 +364,18 @@ static enum inf_code create_edge_event(struct inf_server *server, struct event *
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
-static enum inf_code create_timer(struct inf_server *server, int *fd, struct event **event,
-                                  event_callback_fn callback, struct inf_error *err)
-{
-    *fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (*fd < 0)
-        return inf_fail(err, INF_EXHAUSTED, "no timer: %s", strerror(errno));
-    return create_event(server, event, *fd, callback, err);
-}
-
 static enum inf_code create_events(struct inf_server *server, struct inf_error *err)
 {
     struct inf_service *service = server->service;
-    INF_TRY(create_timer(server, &server->pause_fd, &server->pause_event, on_pause_over, err));
-    INF_TRY(create_timer(server, &server->drain_fd, &server->drain_event, on_drain_tick, err));
+    INF_TRY(inf_timer_fd_create(&server->drain_fd, err));
+    INF_TRY(create_event(server, &server->drain_event, server->drain_fd, on_drain_tick, err));
     INF_TRY(
         create_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
     INF_TRY(create_edge_event(server, &server->returned_event,
                               inf_reply_writer_returns_fd(server->returns), err));
     INF_TRY(create_event(server, &server->deadline_event, inf_service_timer_fd(service),
                          on_deadline, err));
-    INF_TRY(create_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
-    for (uint32_t i = 0; i < server->listener_count; i++) {
-        struct server_listener *listener = &server->listeners[i];
-        listener->event = event_new(server->options.base, listener->listener.fd,
-                                    EV_READ | EV_PERSIST, on_acceptable, listener);
-        if (listener->event == NULL)
-            return inf_fail(err, INF_EXHAUSTED, "no memory for events");
-    }
-    return INF_OK;
+    return create_event(server, &server->load_event, inf_service_load_fd(service), on_load, err);
 }
 
 static enum inf_code init_server(struct inf_server *server,
@@ -559,10 +383,9 @@ static enum inf_code init_server(struct inf_server *server,
 {
     server->options = *options;
     server->log = &options->logs[INF_LOG_PART_CONNECTION];
-    server->pause_fd = server->drain_fd = -1;
+    server->drain_fd = -1;
     inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
-    INF_TRY(find_admin_group(server, err));
-    INF_TRY(add_listeners(server, err));
+    INF_TRY(create_listeners(server, err));
     INF_TRY(create_parts(server, err));
     return create_events(server, err);
 }
@@ -588,12 +411,10 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
     failed |= event_add(server->returned_event, NULL);
     failed |= event_add(server->deadline_event, NULL);
     failed |= event_add(server->load_event, NULL);
-    failed |= event_add(server->pause_event, NULL);
     failed |= event_add(server->drain_event, NULL);
-    for (uint32_t i = 0; i < server->listener_count; i++)
-        failed |= event_add(server->listeners[i].event, NULL);
     if (failed != 0)
         return inf_fail(err, INF_EXHAUSTED, "no memory for events");
+    INF_TRY(inf_listeners_start(server->listeners, err));
     server->state = SERVER_RUNNING;
     return INF_OK;
 }
@@ -625,18 +446,12 @@ void inf_server_destroy(struct inf_server **server)
     if (gone == NULL)
         return;
     inf_role_enter_loop();
-    for (uint32_t i = 0; i < gone->listener_count; i++) {
-        free_event(gone->listeners[i].event);
-        inf_listener_close(&gone->listeners[i].listener);
-    }
-    free_event(gone->pause_event);
+    inf_listeners_destroy(&gone->listeners);
     free_event(gone->finished_event);
     free_event(gone->returned_event);
     free_event(gone->deadline_event);
     free_event(gone->load_event);
     free_event(gone->drain_event);
-    if (gone->pause_fd >= 0)
-        close(gone->pause_fd);
     if (gone->drain_fd >= 0)
         close(gone->drain_fd);
     inf_connections_destroy(&gone->connections);

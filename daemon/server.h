@@ -63,10 +63,12 @@ enum inf_code inf_server_start(struct inf_server *server,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Takes over a connection of an earlier process, see inf_connections_restore(). Fills left->peer
-// except for the descriptor. The address of the socket tells whether the client came by the admin
-// socket.
+// except for the descriptor. The local address of the socket tells whether the client connected to
+// the admin socket.
 //
-// INF_INVALID  the client came by a socket that this server does not serve; or see there.
+// INF_INVALID  the client connected to a socket that this server does not serve.
+//
+// Further errors are those of inf_connections_restore().
 enum inf_code inf_server_restore(struct inf_server *server, struct inf_left_connection *left,
                                  uint32_t *answered,
                                  struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

@@ -16,11 +16,14 @@ struct left_connections {
     struct inf_left_connection slots[INF_LIMIT_KEPT_CONNECTIONS]; // peer.fd is -1: none
 };
 
-static void take_handover(struct inf_takeover *takeover, struct inf_listen_fds *fds) INF_ON_LOOP
+// Adopts the first stored handover that this version reads. Returns true if the store has that
+// handover and no other. Otherwise it has none afterwards, because a removal is by name.
+static bool take_handover(struct inf_takeover *takeover, struct inf_listen_fds *fds) INF_ON_LOOP
 {
+    bool refused = false;
     for (uint32_t i = 0; i < fds->stored_count; i++) {
         struct inf_stored_fd *stored = &fds->stored[i];
-        struct inf_error why = {0};
+        struct inf_error why = {.text = "another one is used"};
         if (inf_stored_name_parse(stored->name).kind != INF_STORED_MEMORY)
             continue;
         if (takeover->handover == NULL &&
@@ -28,12 +31,14 @@ static void take_handover(struct inf_takeover *takeover, struct inf_listen_fds *
             stored->fd = -1;
             continue;
         }
-        inf_log(
-            takeover->log, INF_LOG_WARNING,
-            "the handover of the earlier process is not used, its connections end reason=\"%s\"",
-            why.text);
-        inf_fd_store_remove(takeover->fd_store, stored->name);
+        inf_log(takeover->log, INF_LOG_WARNING,
+                "a handover of an earlier process is not used, its connections end reason=\"%s\"",
+                why.text);
+        refused = true;
     }
+    if (refused)
+        inf_fd_store_remove(takeover->fd_store, INF_HANDOVER_NAME);
+    return takeover->handover != NULL && !refused;
 }
 
 enum inf_code inf_takeover_open(struct inf_takeover *takeover, struct event_base *base,
@@ -45,14 +50,14 @@ enum inf_code inf_takeover_open(struct inf_takeover *takeover, struct event_base
     if (room == 0)
         return INF_OK;
     INF_TRY(inf_fd_store_create(&takeover->fd_store, base, room, fds->stored_count, err));
-    take_handover(takeover, fds);
-    if (takeover->handover != NULL)
+    if (take_handover(takeover, fds))
         return INF_OK;
-    INF_TRY(inf_handover_create(&takeover->handover, err));
+    if (takeover->handover == NULL)
+        INF_TRY(inf_handover_create(&takeover->handover, err));
     if (inf_fd_store_add(takeover->fd_store, INF_HANDOVER_NAME,
                          inf_handover_fd(takeover->handover)))
         return INF_OK;
-    // The store is full. Without the handover, nothing else in it is of use.
+    // The handover cannot be stored. Without it, nothing else in the store is of use.
     inf_handover_destroy(&takeover->handover);
     return INF_OK;
 }
@@ -78,15 +83,26 @@ static void free_left(struct left_connections *left)
     free(left);
 }
 
+// Closes a descriptor with the same name as one that is taken. Its name is not removed from the
+// store yet, because a removal would remove both. It is removed when the connection ends.
+static void close_duplicate(struct inf_stored_fd *stored)
+{
+    close(stored->fd);
+    stored->fd = -1;
+}
+
 // Takes the socket of a connection, if the slot agrees.
 static void place_connection(struct inf_takeover *takeover, struct left_connections *left,
                              const struct inf_stored_name *name, struct inf_stored_fd *stored)
 {
     struct inf_left_connection *slot = &left->slots[name->slot];
     const struct inf_kept_slot *kept = inf_handover_slot(takeover->handover, name->slot);
-    if (slot->peer.fd >= 0 || atomic_load(&kept->state) != INF_KEPT_OPEN ||
-        kept->generation != name->generation)
+    if (atomic_load(&kept->state) != INF_KEPT_OPEN || kept->generation != name->generation)
         return;
+    if (slot->peer.fd >= 0) {
+        close_duplicate(stored);
+        return;
+    }
     slot->slot = name->slot;
     slot->generation = name->generation;
     slot->peer.fd = stored->fd;
@@ -105,8 +121,12 @@ static void place_region(struct left_connections *left, const struct inf_stored_
         for (uint32_t i = 0; slot->region_fds != NULL && i < INF_LIMIT_REGIONS; i++)
             slot->region_fds[i] = -1;
     }
-    if (slot->region_fds == NULL || slot->region_fds[name->region] >= 0)
+    if (slot->region_fds == NULL)
         return;
+    if (slot->region_fds[name->region] >= 0) {
+        close_duplicate(stored);
+        return;
+    }
     slot->region_fds[name->region] = stored->fd;
     stored->fd = -1;
 }
@@ -116,8 +136,12 @@ static void place_sessions(struct left_connections *left, const struct inf_store
                            struct inf_stored_fd *stored)
 {
     struct inf_left_connection *slot = &left->slots[name->slot];
-    if (slot->peer.fd < 0 || slot->generation != name->generation || slot->sessions_fd >= 0)
+    if (slot->peer.fd < 0 || slot->generation != name->generation)
         return;
+    if (slot->sessions_fd >= 0) {
+        close_duplicate(stored);
+        return;
+    }
     slot->sessions_fd = stored->fd;
     stored->fd = -1;
 }

@@ -17,9 +17,9 @@ struct inf_takeover {
     const struct inf_log *log;
 };
 
-// Opens the store, if the service manager has one, and the handover: that of the earlier process,
-// or a new one. A damaged handover is replaced, with a note in the log. The caller calls
-// inf_takeover_fini(), after a failure too.
+// Opens the store, if the service manager has one, and adopts the handover of the earlier process.
+// Creates a new handover if there is none, or if this version cannot use it; the log has the reason
+// then. The caller calls inf_takeover_fini(), even after a failure.
 enum inf_code inf_takeover_open(struct inf_takeover *takeover, struct event_base *base,
                                 struct inf_listen_fds *fds, const struct inf_log *log,
                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

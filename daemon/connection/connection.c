@@ -123,11 +123,19 @@ void inf_connections_shut_down(struct inf_connections *connections)
     }
 }
 
-// Returns true if a kept connection is between two frames in both directions.
-static bool is_settled(const struct inf_connection *connection) INF_ON_LOOP
+// Returns true if the process may end as far as this connection is concerned. If `patient` is set,
+// a kept connection must be between two frames in both directions.
+static bool is_idle(const struct inf_connection *connection, bool patient) INF_ON_LOOP
 {
-    return (connection->paused || connection->state != INF_CONNECTION_OPEN) &&
-           connection->output.first == NULL && !inf_reply_writer_busy(connection->writer);
+    bool kept = inf_connection_is_kept(connection);
+    if (connection->in_flight > 0)
+        return false;
+    if (kept && !patient)
+        return true;
+    bool received = kept ? connection->paused || connection->state != INF_CONNECTION_OPEN
+                         : connection->upload_count == 0;
+    return received && connection->output.first == NULL &&
+           !inf_reply_writer_busy(connection->writer);
 }
 
 bool inf_connections_idle(const struct inf_connections *connections)
@@ -138,10 +146,7 @@ bool inf_connections_idle(const struct inf_connections *connections)
         inf_clock_ns() - connections->drain_since_ns < INF_CONNECTION_PARTIAL_MS * INF_NS_PER_MS;
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
-        if (inf_connection_is_kept(connection)
-                ? connection->in_flight > 0 || (patient && !is_settled(connection))
-                : connection->in_flight > 0 || connection->upload_count > 0 ||
-                      connection->output.first != NULL || inf_reply_writer_busy(connection->writer))
+        if (!is_idle(connection, patient))
             return false;
     return true;
 }

@@ -36,13 +36,19 @@ static bool store_fd(struct inf_connection *connection, enum inf_stored_kind kin
     return inf_fd_store_add(connection->set->options.fd_store, text, fd);
 }
 
+void inf_connections_remove_stored(struct inf_connections *connections,
+                                   const struct inf_stored_name *name)
+{
+    char text[INF_HANDOVER_NAME_BYTES];
+    inf_stored_name_format(name, text);
+    inf_fd_store_remove(connections->options.fd_store, text);
+}
+
 static void remove_fd(struct inf_connection *connection, enum inf_stored_kind kind,
                       uint32_t region) INF_ON_LOOP
 {
-    char text[INF_HANDOVER_NAME_BYTES];
     const struct inf_stored_name name = make_name(connection->kept, kind, region);
-    inf_stored_name_format(&name, text);
-    inf_fd_store_remove(connection->set->options.fd_store, text);
+    inf_connections_remove_stored(connection->set, &name);
 }
 
 void inf_connection_give_up(struct inf_connection *connection)
@@ -130,7 +136,7 @@ void inf_connection_keep(struct inf_connection *connection)
         inf_handover_free_slot(set->options.handover, index);
         return;
     }
-    // The slot first: a stored socket without it would be lost.
+    // Fill the slot first, because the next process closes a stored socket without a valid slot.
     fill_slot(connection);
     if (!store_fd(connection, INF_STORED_CONNECTION, 0, connection->fd)) {
         atomic_store_explicit(&connection->kept->slot->state, INF_KEPT_FREE, memory_order_release);
@@ -201,7 +207,8 @@ ssize_t inf_connection_receive(struct inf_connection *connection, struct msghdr 
     record->direct = direct;
     record->message.msg_hdr = *message;
     record->message.msg_len = 0;
-    // After the number: entries of the earlier read, whose end is behind 0, must have another one.
+    // Reset `done` after the number has changed. Otherwise the entries of the earlier read, whose
+    // ends are above 0, would look as if their frames were not accepted.
     atomic_store_explicit(&record->done, 0, memory_order_release);
     atomic_store_explicit(&record->slot_plus_1, connection->kept->index + 1, memory_order_release);
     int result = recvmmsg(connection->fd, &record->message, 1, flags, NULL);

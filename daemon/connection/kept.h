@@ -16,11 +16,11 @@ void inf_connection_keep(struct inf_connection *connection) INF_ON_LOOP;
 // Lets a kept connection end with the process after all. Further calls do nothing.
 void inf_connection_give_up(struct inf_connection *connection) INF_ON_LOOP;
 
-// Gives the slot of a connection back whose writer was just closed, and removes its descriptors
-// from the store. If the process ends, leaves both to the next process.
+// Frees the slot of a connection whose writer was just closed, and removes its descriptors from the
+// store. If the process ends, leaves both to the next process.
 void inf_connection_end_keeping(struct inf_connection *connection) INF_ON_LOOP;
 
-// Gives slots back that a worker used at the end of their connection.
+// Frees the slots of connections that ended while a worker was writing, if the worker is done.
 void inf_connections_reap_slots(struct inf_connections *connections) INF_ON_LOOP;
 
 // Allocates what a kept connection has in this process, for the slot `index`, and makes all writes
@@ -30,6 +30,10 @@ void inf_connections_reap_slots(struct inf_connections *connections) INF_ON_LOOP
 enum inf_code inf_connection_attach_slot(struct inf_connection *connection, uint32_t index,
                                          bool fresh,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Removes the descriptor of this name from the store.
+void inf_connections_remove_stored(struct inf_connections *connections,
+                                   const struct inf_stored_name *name) INF_ON_LOOP;
 
 // --- reading ---
 

@@ -4,7 +4,7 @@
 //   1. entries of frames that were not accepted are dropped: their bytes are handled again (6)
 //   2. entries of answers that were sent whole are freed; an answer that was sent in part is ended
 //   3. regions are mapped again
-//   4. requests whose data came in part are refused when they come, by refused uploads
+//   4. a request of which only data has come gets a refused upload, so it is refused when it comes
 //   5. all other entries are answered, in the order of their streams
 //   6. what was read and not accepted is handled as if it had just been read
 //
@@ -24,7 +24,6 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 #include "daemon/connection/watch.h"
-#include "daemon/system/fd_store.h"
 
 static const struct inf_error not_begun = {
     .code = INF_UNAVAILABLE,
@@ -36,19 +35,22 @@ static const struct inf_error outcome_unknown = {
     .reason = INF_REASON_OUTCOME_UNKNOWN,
     .text = "the daemon ended after it began the request, which may have had its effect"};
 
-// The entries of one connection that await an answer, ordered by their streams.
+// The entries of one connection that await an answer, ordered by their streams. The REQUEST of a
+// stream is before its other frames.
 struct pending_list {
     uint32_t count;
     uint16_t indexes[INF_LIMIT_KEPT_PENDINGS];
     struct inf_pending *pendings;
 };
 
-static int compare_streams(const void *a, const void *b, void *context)
+static int compare_pendings(const void *a, const void *b, void *context)
 {
     const struct inf_pending *pendings = context;
-    uint64_t first = pendings[*(const uint16_t *)a].stream_id;
-    uint64_t second = pendings[*(const uint16_t *)b].stream_id;
-    return (first > second) - (first < second);
+    const struct inf_pending *first = &pendings[*(const uint16_t *)a];
+    const struct inf_pending *second = &pendings[*(const uint16_t *)b];
+    if (first->stream_id != second->stream_id)
+        return first->stream_id < second->stream_id ? -1 : 1;
+    return (second->type == INF_FRAME_REQUEST) - (first->type == INF_FRAME_REQUEST);
 }
 
 // --- the slot ---
@@ -103,11 +105,12 @@ static void list_pendings(struct inf_connection *connection, struct pending_list
         else
             inf_send_log_remove(connection->kept->log, i + 1);
     }
-    qsort_r(list->indexes, list->count, sizeof list->indexes[0], compare_streams, list->pendings);
+    qsort_r(list->indexes, list->count, sizeof list->indexes[0], compare_pendings, list->pendings);
 }
 
-// Ends a frame of which the earlier process sent a part: by zeros, if it is a DATA frame, because
-// an error follows that makes it void. Any other frame is lost, and the connection with it.
+// Completes a frame of which the earlier process sent a part. A DATA frame is completed with zeros,
+// because the error that follows makes it void. Any other frame cannot be completed, so the
+// connection ends.
 static enum inf_code end_partial_frame(struct inf_connection *connection,
                                        struct inf_error *err) INF_ON_LOOP
 {
@@ -244,27 +247,20 @@ static void answer_region_frame(struct inf_connection *connection,
     }
 }
 
-static bool has_request(const struct pending_list *list, uint64_t stream_id)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct inf_pending *pending = &list->pendings[list->indexes[i]];
-        if (pending->type == INF_FRAME_REQUEST && pending->stream_id == stream_id)
-            return true;
-    }
-    return false;
-}
-
 // Makes a refused upload for each request whose data, but not the request itself, was received. The
 // data is lost, so the request is answered with NOT_BEGUN when it comes.
 static enum inf_code restore_uploads(struct inf_connection *connection,
                                      const struct pending_list *list,
                                      struct inf_error *err) INF_ON_LOOP
 {
+    const struct inf_pending *request = NULL; // the last one so far
     for (uint32_t i = 0; i < list->count; i++) {
         const struct inf_pending *pending = &list->pendings[list->indexes[i]];
+        if (pending->type == INF_FRAME_REQUEST)
+            request = pending;
         if (pending->type != INF_FRAME_DATA)
             continue;
-        if (has_request(list, pending->stream_id)) {
+        if (request != NULL && request->stream_id == pending->stream_id) {
             inf_send_log_remove(connection->kept->log, list->indexes[i] + 1u);
             continue;
         }
@@ -341,22 +337,16 @@ static enum inf_code restore_connection(struct inf_connection *connection,
 static void remove_left(struct inf_connections *connections,
                         const struct inf_left_connection *left) INF_ON_LOOP
 {
-    char text[INF_HANDOVER_NAME_BYTES];
     struct inf_stored_name name = {
         .kind = INF_STORED_CONNECTION, .slot = left->slot, .generation = left->generation};
-    inf_stored_name_format(&name, text);
-    inf_fd_store_remove(connections->options.fd_store, text);
+    inf_connections_remove_stored(connections, &name);
     name.kind = INF_STORED_SESSIONS;
-    inf_stored_name_format(&name, text);
     if (left->sessions_fd >= 0)
-        inf_fd_store_remove(connections->options.fd_store, text);
+        inf_connections_remove_stored(connections, &name);
     name.kind = INF_STORED_REGION;
-    for (; left->region_fds != NULL && name.region < INF_LIMIT_REGIONS; name.region++) {
-        if (left->region_fds[name.region] < 0)
-            continue;
-        inf_stored_name_format(&name, text);
-        inf_fd_store_remove(connections->options.fd_store, text);
-    }
+    for (; left->region_fds != NULL && name.region < INF_LIMIT_REGIONS; name.region++)
+        if (left->region_fds[name.region] >= 0)
+            inf_connections_remove_stored(connections, &name);
 }
 
 void inf_connections_drop_left(struct inf_connections *connections,

@@ -27,8 +27,8 @@ enum inf_code inf_connections_restore(struct inf_connections *connections,
                                       struct inf_left_connection *left, uint32_t *answered,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Closes the socket of a connection that cannot be taken over, and removes its descriptors from the
-// store.
+// Closes the socket of a connection that cannot be taken over. Removes the descriptors of the
+// connection from the store.
 void inf_connections_drop_left(struct inf_connections *connections,
                                struct inf_left_connection *left) INF_ON_LOOP;
 

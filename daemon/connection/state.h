@@ -100,7 +100,8 @@ struct inf_connection {
 
     struct inf_kept *kept;         // NULL: the connection ends with the process
     uint32_t frame_pending_plus_1; // entry of the frame that is being handled, plus 1; 0: none
-    bool paused;                   // nothing more is read: the next process will
+    // The loop does not read: the next process will, or this one after inf_connections_resume().
+    bool paused;
 
     struct event *read_event, *write_event, *timer_event;
     bool reading;      // whether read_event is registered with libevent

@@ -42,7 +42,8 @@ struct header {
 _Static_assert(sizeof(struct inf_kept_slot) <= INF_LIMIT_KEPT_BYTES, "a slot has room");
 _Static_assert(sizeof(struct inf_read_record) <= SLOT_OFFSET - READ_OFFSET, "a read has room");
 _Static_assert(sizeof(struct header) <= READ_OFFSET, "the header has room");
-// Of the longest names, with a ':' behind each, and those of the sockets.
+// The size of LISTEN_FDNAMES if the store is full of the longest names, each with a ':' behind it.
+// The limit is that of Linux for one variable of the environment.
 _Static_assert(sizeof "LISTEN_FDNAMES=inferd:inferd-admin" +
                        INF_LIMIT_STORED_FDS * sizeof "inferd-r-4095-4294967295-255" <=
                    128u << 10,
@@ -132,38 +133,31 @@ static enum inf_code adopt_memory(struct inf_handover *handover, int fd, struct 
     return map_memory(handover, fd, err);
 }
 
-static struct inf_handover *alloc_handover(void)
+// Makes a handover of a new memory (fd is -1), or of the one that another process made.
+static enum inf_code open_handover(struct inf_handover **out_handover, int fd,
+                                   struct inf_error *err)
 {
     struct inf_handover *handover = calloc(1, sizeof *handover);
-    if (handover != NULL)
-        handover->fd = -1;
-    return handover;
+    if (handover == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
+    handover->fd = -1;
+    enum inf_code code = fd < 0 ? create_memory(handover, err) : adopt_memory(handover, fd, err);
+    if (code == INF_OK)
+        *out_handover = handover;
+    else
+        inf_handover_destroy(&handover);
+    return code;
 }
 
 enum inf_code inf_handover_create(struct inf_handover **out_handover, struct inf_error *err)
 {
-    struct inf_handover *handover = alloc_handover();
-    if (handover == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
-    enum inf_code code = create_memory(handover, err);
-    if (code == INF_OK)
-        *out_handover = handover;
-    else
-        inf_handover_destroy(&handover);
-    return code;
+    return open_handover(out_handover, -1, err);
 }
 
 enum inf_code inf_handover_adopt(struct inf_handover **out_handover, int fd, struct inf_error *err)
 {
-    struct inf_handover *handover = alloc_handover();
-    if (handover == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the handover");
-    enum inf_code code = adopt_memory(handover, fd, err);
-    if (code == INF_OK)
-        *out_handover = handover;
-    else
-        inf_handover_destroy(&handover);
-    return code;
+    assert(fd >= 0);
+    return open_handover(out_handover, fd, err);
 }
 
 void inf_handover_destroy(struct inf_handover **handover)
@@ -213,7 +207,8 @@ static void push_free(struct inf_handover *handover, uint32_t index)
     handover->first_free = index + 1;
 }
 
-// Makes the list of free slots, when the slots that another process left are claimed.
+// Makes the list of free slots on the first call, when all slots that another process left are
+// claimed already.
 static void list_free(struct inf_handover *handover)
 {
     if (handover->listed)
@@ -290,8 +285,8 @@ struct inf_stored_name inf_stored_name_parse(const char *text)
             continue;
         name.kind = kind;
     }
-    // Numbers are written in one way only. So a name that formats to another text is not one of
-    // ours.
+    // A number is written in one way only. So a name that formats to another text comes from
+    // elsewhere, such as one with a leading zero.
     if (name.kind == INF_STORED_UNKNOWN)
         return name;
     inf_stored_name_format(&name, again);

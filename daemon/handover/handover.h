@@ -46,7 +46,7 @@ struct inf_kept_region {
     uint32_t reserved;
 };
 
-// How much of a frame was read. All zero except `read_number`: none of it.
+// How much of a frame was read. If no byte of it was read, all members but `read_number` are 0.
 struct inf_kept_input {
     uint64_t read_number;  // the last read that this input includes
     uint64_t rest_bytes;   // bytes of the frame that are not read; valid if the header is complete
@@ -89,17 +89,17 @@ struct inf_read_record {
 
 struct inf_handover;
 
-// Creates an empty memory. The caller destroys *out_handover.
+// Creates a handover without connections. The caller destroys *out_handover.
 //
 // INF_EXHAUSTED  memory, or file descriptors.
 enum inf_code inf_handover_create(struct inf_handover **out_handover,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Takes over a memory that another process made. The descriptor is only closed on success, by
-// inf_handover_destroy().
+// Adopts the handover that another process made. On success the handover owns `fd`; after a failure
+// the caller still owns it. The caller destroys *out_handover.
 //
-// INF_INVALID    it is not a memory of this program, or damaged, or of a format that this version
-//                does not read.
+// INF_INVALID    the descriptor is not a handover of this program, or the handover is damaged, or
+//                has a format that this version does not read.
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_handover_adopt(struct inf_handover **out_handover, int fd,
                                  struct inf_error *err) INF_NODISCARD;
@@ -120,8 +120,8 @@ struct inf_read_record *inf_handover_read_record(struct inf_handover *handover);
 // sets it. Returns false if all slots are taken.
 bool inf_handover_take_slot(struct inf_handover *handover, uint32_t *out_index) INF_NODISCARD;
 
-// Takes the slot of a connection that another process left. Must be called before the first call of
-// inf_handover_take_slot().
+// Takes the slot of a connection that another process left. All such slots must be claimed before
+// the first call of inf_handover_take_slot().
 void inf_handover_claim_slot(struct inf_handover *handover, uint32_t index);
 
 // Gives a slot back and frees its memory. No thread may use the slot any longer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages from the loader thread to the loop: a list, and an eventfd that is readable while the
-// list is not empty. A job contains its own final message, so reporting an outcome allocates
-// nothing and cannot fail.
+// Passes messages from the loader thread to the loop, in a list. An eventfd is readable while the
+// list is not empty. The memory of a job's last message is a part of the job, so the loader can
+// report how the job ended even if memory is exhausted.
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

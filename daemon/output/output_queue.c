@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "proto/core/send_fd.h"
 
 // Size of the space inside a queued frame for its header and metadata (the head). The heads of
 // inference replies fit; a longer head is stored in a buffer of the pool.
@@ -259,19 +260,6 @@ static void advance_frames(struct inf_output *output, struct inf_output_store *s
     assert(size == 0);
 }
 
-// Attaches a descriptor to a message for sendmsg().
-static void attach_fd(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
-{
-    memset(control, 0, CMSG_SPACE(sizeof(int)));
-    message->msg_control = control;
-    message->msg_controllen = CMSG_SPACE(sizeof(int));
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof fd);
-}
-
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
                                        int fd, struct inf_send_log *log)
 {
@@ -279,13 +267,10 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
         struct gathering gathering;
         gather_frames(output, log != NULL ? INF_SEND_LOG_WHOLE_BYTES : SIZE_MAX, &gathering);
         struct msghdr message = {.msg_iov = gathering.parts, .msg_iovlen = gathering.part_count};
-        union {
-            struct cmsghdr align;
-            char bytes[CMSG_SPACE(sizeof(int))];
-        } control;
+        union inf_send_fd_control control;
         bool with_fd = output->first->fd >= 0;
         if (with_fd)
-            attach_fd(&message, control.bytes, output->first->fd);
+            inf_send_fd_attach(&message, &control, output->first->fd);
         const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
         ssize_t sent = log == NULL ? sendmsg(fd, &message, flags)
                                    : inf_send_log_send(log, fd, &message, gathering.frames,

@@ -19,9 +19,9 @@
 // valid by one store to `active`. Freeing an entry again is harmless: the announcement has the
 // stream of the entry too, and an entry that was reused meanwhile has another one.
 //
-// The entries of requests whose answer a worker may send are apart: such an entry is freed by the
-// thread that sends, and found again by a search of INF_SEND_LOG_DIRECT entries. All other entries
-// belong to the loop, which keeps the free ones in a list.
+// The first INF_SEND_LOG_DIRECT entries are for requests whose answer a worker may send. The thread
+// that sends the answer frees such an entry, and the loop searches these entries for a free one.
+// All other entries belong to the loop, which keeps the free ones in a list.
 #include "daemon/output/send_log.h"
 
 #include <assert.h>

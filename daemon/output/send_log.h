@@ -100,8 +100,8 @@ void inf_send_log_init(struct inf_send_log *log, struct inf_sent_record *record,
 // `direct` is set, a worker may send the answer.
 uint32_t inf_send_log_add(struct inf_send_log *log, const struct inf_pending *frame, bool direct);
 
-// Frees an entry without an answer. `pending_plus_1` is the result of inf_send_log_add(); 0 is
-// allowed.
+// Frees an entry without an answer. `pending_plus_1` is the result of inf_send_log_add(). Does
+// nothing if it is 0.
 void inf_send_log_remove(struct inf_send_log *log, uint32_t pending_plus_1);
 
 // Sends the bytes of `count` frames with one system call, as sendmsg() does with these flags, and

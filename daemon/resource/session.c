@@ -14,7 +14,7 @@
 //   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
 // A history, to which each request appends rows, stays in `now`: a request writes its rows behind
-// those in use, and inf_session_commit() makes them count. To rewind is to count less rows. A
+// those in use, and inf_session_commit() makes them count. Rewinding counts fewer rows. A
 // forked session shares the buffers of the other one; whichever is changed first gets a copy then.
 //
 // Both buffers are charged to the user and limited per session. The session itself and the names of

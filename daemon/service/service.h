@@ -80,8 +80,8 @@ struct inf_request {
     uint64_t client_id;              // number of the connection that sent the request
     uint64_t stream_id;
     uint32_t frame_bytes_max; // the most bytes in the data segment of one frame
-    // Entry of the request in the send log of its connection, and its index plus 1; NULL and 0:
-    // none.
+    // Entry of the request in the send log of its connection, and its index plus 1. Without an
+    // entry, NULL and 0.
     struct inf_pending *pending;
     uint32_t pending_plus_1;
 };

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/system/notify.h"
+#include "proto/core/send_fd.h"
 
 #define NAME_BYTES 64
 // How long the destruction waits for the service manager.
@@ -38,29 +39,26 @@ struct inf_fd_store {
     struct event *writable;
 };
 
-// Sends one message. Returns false if the manager has no room for it at present. Other errors are
-// not retried.
-static bool try_send(const struct inf_fd_store *store, const char *name, int fd)
+enum send_result {
+    SEND_DONE,
+    SEND_BLOCKED, // the manager has no room for the message at present
+    SEND_FAILED,  // any other error, such as too many descriptors on their way (ETOOMANYREFS)
+};
+
+// Sends one message.
+static enum send_result try_send(const struct inf_fd_store *store, const char *name, int fd)
 {
     char text[NAME_BYTES + 32];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    union inf_send_fd_control control;
     snprintf(text, sizeof text, "%s=1\nFDNAME=%s\n", fd >= 0 ? "FDSTORE" : "FDSTOREREMOVE", name);
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
+    if (fd >= 0)
+        inf_send_fd_attach(&message, &control, fd);
     ssize_t sent = sendmsg(store->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent >= 0 || (errno != EAGAIN && errno != EINTR && errno != ENOBUFS);
+    if (sent >= 0)
+        return SEND_DONE;
+    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SEND_BLOCKED : SEND_FAILED;
 }
 
 static void drop_first(struct inf_fd_store *store)
@@ -75,9 +73,13 @@ static void drop_first(struct inf_fd_store *store)
     free(gone);
 }
 
+// Sends the messages that wait. One that fails is dropped, so that those behind it are sent and the
+// loop does not spin on a writable socket. The client of a descriptor that is lost in this way sees
+// its connection end with this process.
 static void send_waiting(struct inf_fd_store *store)
 {
-    while (store->first != NULL && try_send(store, store->first->name, store->first->fd))
+    while (store->first != NULL &&
+           try_send(store, store->first->name, store->first->fd) != SEND_BLOCKED)
         drop_first(store);
 }
 
@@ -92,11 +94,12 @@ static void on_writable(evutil_socket_t fd, short events, void *context)
         (void)event_del(store->writable);
 }
 
-// Sends a message, or lets it wait. Returns false if memory is exhausted.
+// Sends a message, or lets it wait. Returns false if it cannot be sent, or if memory is exhausted.
 static bool send_or_queue(struct inf_fd_store *store, const char *name, int fd)
 {
-    if (store->first == NULL && try_send(store, name, fd))
-        return true;
+    enum send_result result = store->first == NULL ? try_send(store, name, fd) : SEND_BLOCKED;
+    if (result != SEND_BLOCKED)
+        return result == SEND_DONE;
     struct message *message = calloc(1, sizeof *message);
     int copy = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (message == NULL || (fd >= 0 && copy < 0)) {
@@ -129,7 +132,7 @@ bool inf_fd_store_add(struct inf_fd_store *store, const char *name, int fd)
 
 void inf_fd_store_remove(struct inf_fd_store *store, const char *name)
 {
-    // Without memory the descriptor stays in the store until the service stops, or until the
+    // After a failure the descriptor stays in the store until the service stops, or until the
     // manager notices that the other end of the socket is closed.
     if (send_or_queue(store, name, -1) && store->held > 0)
         store->held--;

@@ -26,7 +26,7 @@ enum inf_code inf_fd_store_create(struct inf_fd_store **out_store, struct event_
 
 // Puts a descriptor into the store under a name of at most 63 characters, without ':'. The caller
 // may close the descriptor at once. Returns false if the store is full, if too many messages wait
-// for the manager, or if memory is exhausted.
+// for the manager, if the kernel refuses to send the descriptor, or if memory is exhausted.
 bool inf_fd_store_add(struct inf_fd_store *store, const char *name,
                       int fd) INF_NODISCARD INF_ON_LOOP;
 

@@ -125,7 +125,7 @@ size_t inf_assembler_wanted(const struct inf_assembler *assembler);
 
 // Continues a frame of which another process has received the header and a part of the rest. The
 // missing `rest_bytes` bytes are skipped, and the frame is then reported as rejected with the error
-// `why`. The assembler must be at the begin of a frame.
+// `why`. The assembler must be at the beginning of a frame.
 //
 // INF_INVALID  the header is invalid, or does not have as many bytes behind it.
 enum inf_code inf_assembler_resume(struct inf_assembler *assembler,

@@ -265,8 +265,8 @@ struct inf_session_state {
     struct inf_shape shape;
 };
 
-// The metadata of the requests SessionOpen, SessionClose and SessionRewind. SessionClose uses only
-// session_id.
+// The metadata of the requests SessionOpen, SessionClose and SessionRewind. SessionClose has the
+// member `session_id` only.
 struct inf_session_message {
     uint64_t session_id;
     uint64_t fork_of;       // SessionOpen: the session to copy; 0: none

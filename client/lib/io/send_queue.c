@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "client/lib/client.h"
+#include "proto/core/send_fd.h"
 
 #define SEND_FRAMES 16u // the most frames that one system call sends
 // The capacity in bytes of a frame without tensors. The longest content of such a frame is a path.
@@ -169,10 +170,7 @@ static void mark_sent(inferd_client *client, size_t size)
 static ssize_t send_some(inferd_client *client)
 {
     struct iovec parts[2 * SEND_FRAMES];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+    union inf_send_fd_control control;
     struct msghdr message = {.msg_iov = parts};
     struct inf_client_outgoing *outgoing = client->output.head;
     do {
@@ -192,16 +190,8 @@ static ssize_t send_some(inferd_client *client)
             break;
         outgoing = outgoing->next;
     } while (outgoing != NULL && outgoing->fd < 0 && message.msg_iovlen < 2 * SEND_FRAMES - 1);
-    if (client->output.head->fd >= 0) {
-        memset(&control, 0, sizeof control);
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &client->output.head->fd, sizeof(int));
-    }
+    if (client->output.head->fd >= 0)
+        inf_send_fd_attach(&message, &control, client->output.head->fd);
     return sendmsg(client->connection.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -4,23 +4,25 @@ next process: connections, regions, and exactly one answer to each request."""
 import fcntl
 import mmap
 import os
-import resource
 import signal
-import socket
 import struct
 import sys
-import tempfile
 import time
-import unittest
-from pathlib import Path
 
-DAEMON = os.path.abspath(sys.argv[1])
-# The codec alone: the package needs numpy.
-sys.path[:0] = [str(Path(__file__).parent), str(Path(sys.argv[2]) / 'client/python/inferd')]
 sys.dont_write_bytecode = True
-from _proto import decode, encode
-from manager import Manager
-from models import write_chain, write_state_model, write_sum
+from handover_case import (
+    ABORTED,
+    NOT_BEGUN,
+    ONES,
+    OUTCOME_UNKNOWN,
+    SESSION_LOST,
+    HandoverCase,
+    ask,
+    main,
+)
+
+from _proto import encode
+from models import write_chain, write_state_model
 from raw_client import (
     ERROR_FLAG,
     F_ADD_SEALS,
@@ -28,78 +30,15 @@ from raw_client import (
     INFER,
     SEALS,
     SESSION_OPEN,
-    STATUS,
     TYPES,
     Closed,
-    Raw,
     pack,
 )
 
-UNAVAILABLE, ABORTED = 14, 10
-NOT_BEGUN, OUTCOME_UNKNOWN, SESSION_LOST = 49, 50, 31
 F_SEAL_WRITE = 8
-ONES = struct.pack('<4f', 1, 1, 1, 1)
 
 
-def ask(rows=1, model='m', name='a_input', **fields):
-    tensor = {'name': name, 'datatype': 'FP32', 'shape': [rows, 4]}
-    return {'model_name': model, 'inputs': [tensor], **fields}
-
-
-class Handover(unittest.TestCase):
-    def setUp(self):
-        self.holder = tempfile.TemporaryDirectory(prefix='inferd-handover-')
-        self.addCleanup(self.holder.cleanup)
-        self.folder = Path(self.holder.name)
-        self.models = self.folder / 'models'
-        self.models.mkdir()
-        write_sum(self.models / 'm')  # each output is 12 for ones
-        self.clients = []
-
-    def start(self, *arguments, room=4096):
-        command = [DAEMON, f'--repository={self.models}', '--backends=ref', '--watch=never',
-                   f'--cache-dir={self.folder}', *arguments]
-        self.manager = Manager(self.folder, command, room)
-        self.addCleanup(self.manager.close)
-        self.manager.start()
-        self.manager.wait_for_models()
-        return self.manager
-
-    def connect(self, path=None, **options):
-        client = Raw(path or self.manager.data, **options)
-        self.addCleanup(client.close)
-        return client
-
-    def kept(self, count=1, **options):
-        """Returns a client whose connection is kept; `count` connections are, with it."""
-        client = self.connect(**options)
-        self.manager.wait_for_names('inferd-c-', count)
-        return client
-
-    def check_infer(self, client, value=12.0):
-        frame = client.call('ModelInferRequest', ask(), ONES)
-        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
-        self.assertEqual(struct.unpack('<3f', frame.data), (value,) * 3)
-
-    def check_failure(self, frame, reason, code=UNAVAILABLE):
-        self.assertTrue(frame.flags & ERROR_FLAG, frame.flags)
-        status = frame.status()
-        self.assertEqual((status['code'], status['reason']), (code, reason), status)
-
-    def server_status(self):
-        client = self.connect(self.manager.admin)
-        frame = client.call('Empty', {}, method=STATUS)
-        client.close()
-        return decode('ServerStatusResponse', frame.meta)
-
-    def check_books(self):
-        """Every accepted request is answered; the one that asks is not yet."""
-        status = self.server_status()
-        self.assertEqual(status['requests_in_flight'], 1)
-        self.assertEqual(
-            status['requests_accepted'], status['requests_ok'] + status['requests_failed'] + 1
-        )
-
+class Handover(HandoverCase):
     # --- connections ---
 
     def test_idle_connections_survive(self):
@@ -382,6 +321,46 @@ class Handover(unittest.TestCase):
         self.check_failure(client.next(), NOT_BEGUN)
         self.check_infer(client)
 
+    def test_data_with_its_request(self):
+        """A process that is killed while it takes a REQUEST leaves the entry of its data too."""
+        self.start()
+        client = self.kept()
+        meta = encode('Data', {'total_bytes': 1024})
+        for _ in range(3):
+            client.stream += 1
+            client.open[client.stream] = None
+            client.send(TYPES['DATA'], client.stream, meta, (ONES * 64)[:512])
+        time.sleep(0.1)  # the daemon reads them
+        begin, size = 4096 + (128 << 10), 128 << 10  # slot 0
+        entry = struct.Struct('<QQQIHBB')  # struct inf_pending
+        found = {}
+
+        def add_request(store):
+            slot = os.pread(self.handover_fd(), size, begin)
+            for at in range(0, size - entry.size, 8):
+                stream, _, _, _, _, kind, state = entry.unpack_from(slot, at)
+                if 0 < stream <= client.stream and (kind, state) == (TYPES['DATA'], 1):
+                    found[stream] = begin + at
+            # Behind the entries of all data, for the stream in the middle.
+            request = entry.pack(client.stream - 1, 0, 0, 0, INFER, TYPES['REQUEST'], 1)
+            os.pwrite(self.handover_fd(), request, max(found.values()) + entry.size)
+
+        def is_taken(stream):
+            return os.pread(self.handover_fd(), entry.size, found[stream])[-1] != 0
+
+        self.replace(add_request)
+        self.assertEqual(len(found), 3)
+        answer = client.next()
+        self.check_failure(answer, NOT_BEGUN)
+        self.assertEqual(answer.stream, client.stream - 1)
+        self.assertEqual([is_taken(stream) for stream in sorted(found)], [True, False, True])
+        for stream in (client.stream - 2, client.stream):
+            client.send(TYPES['REQUEST'], stream, encode('ModelInferRequest', ask(64)),
+                        (ONES * 64)[512:], INFER)
+            self.check_failure(client.next(), NOT_BEGUN)
+        self.check_infer(client)
+        self.check_books()
+
     def test_data_in_part_at_a_restart(self):
         """The daemon does not wait for the rest of the data; the request gets an answer."""
         self.start()
@@ -450,133 +429,6 @@ class Handover(unittest.TestCase):
         frame = client.call('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
         self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
 
-    # --- what is left is checked ---
-
-    def replace(self, change):
-        """Changes the stored descriptors while no process runs."""
-        self.manager.end(signal.SIGKILL)
-        with self.manager.lock:
-            change(self.manager.store)
-        self.manager.start()
-
-    def handover_fd(self):
-        return next(fd for name, fd in self.manager.store if name == 'inferd-handover')
-
-    def check_all_lost(self, client):
-        self.manager.wait_for_log('is not used')
-        with self.assertRaises(Closed):
-            client.next()
-        # The next clients are kept.
-        again = self.kept()
-        self.manager.restart(signal.SIGKILL)
-        self.check_infer(again)
-
-    def test_a_later_format_that_this_reader_may_read(self):
-        self.start()
-        client = self.kept()
-        self.replace(lambda store: os.pwrite(self.handover_fd(), struct.pack('<II', 2, 1), 16))
-        self.check_infer(client)
-        self.manager.restart()
-        self.check_infer(client)
-
-    def test_a_format_of_the_future(self):
-        self.start()
-        client = self.kept()
-        self.replace(lambda store: os.pwrite(self.handover_fd(), struct.pack('<II', 3, 2), 16))
-        self.check_all_lost(client)
-
-    def test_a_foreign_handover(self):
-        self.start()
-        client = self.kept()
-
-        def swap(store):
-            index = next(i for i, item in enumerate(store) if item[0] == 'inferd-handover')
-            os.close(store[index][1])
-            store[index] = ('inferd-handover', os.memfd_create('foreign'))
-
-        self.replace(swap)
-        self.check_all_lost(client)
-
-    def test_slots_that_are_damaged(self):
-        """The daemon survives whatever is in a slot; connections of others are kept."""
-        self.start()
-        for seed in range(8):
-            clients = [self.connect() for _ in range(2)]
-            self.manager.wait_for_names('inferd-c-', 2)
-            slot = int(self.manager.names('inferd-c-')[0].split('-')[2])
-            at = 4096 + (128 << 10) + slot * (128 << 10)
-
-            def damage(store):
-                # The state and the generation stay, everything else is noise.
-                for offset in (8, 128 + seed * 40, 8192 + seed * 64, 16384):
-                    os.pwrite(self.handover_fd(), bytes([255 - seed] * 40), at + offset)
-
-            self.replace(damage)
-            alive = 0
-            for client in clients:
-                try:
-                    client.socket.settimeout(5)
-                    self.check_infer(client)
-                    alive += 1
-                except (Closed, AssertionError, KeyError, BrokenPipeError):
-                    pass
-            self.assertGreaterEqual(alive, 1)
-            for client in clients:
-                client.close()
-            self.manager.wait_for_names('inferd-c-', 0)
-
-    def test_descriptors_that_are_none_of_ours(self):
-        self.start()
-        client = self.kept()
-        name = self.manager.names('inferd-c-')[0]
-        ends = socket.socketpair()
-
-        def add(store):
-            store.append(('inferd-c-77-1', os.dup(ends[0].fileno())))
-            store.append((name, os.dup(ends[0].fileno())))
-            store.append(('inferd-r-0-1-3', os.open('/dev/null', os.O_RDONLY)))
-            store.append(('inferd-x', os.open('/dev/null', os.O_RDONLY)))
-            store.append(('inferd-c-1-2-3', os.open('/dev/null', os.O_RDONLY)))
-
-        self.replace(add)
-        self.check_infer(client)
-        ends[0].close()
-        self.assertNotIn('inferd-x', self.manager.names())
-
-    def test_the_daemon_starts_with_a_full_store(self):
-        """The names of all descriptors are one variable of the environment."""
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if most[1] != resource.RLIM_INFINITY and most[1] < 10000:
-            self.skipTest('too few descriptors')
-        resource.setrlimit(resource.RLIMIT_NOFILE, (10000, most[1]))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, most)
-        self.start()
-        client = self.kept()
-        name = 'inferd-r-4095-4294967295-255'
-
-        def fill(store):
-            while len(store) < self.manager.room:
-                store.append((name, os.open('/dev/null', os.O_RDONLY)))
-
-        self.replace(fill)
-        self.check_infer(client)
-        self.manager.wait_for_names(name, 0)
-
-    def test_a_socket_of_another_daemon_is_refused(self):
-        self.start()
-        client = self.kept()
-        ends = socket.socketpair()
-
-        def swap(store):
-            index = next(i for i, item in enumerate(store) if item[0].startswith('inferd-c-'))
-            store[index] = (store[index][0], os.dup(ends[0].fileno()))
-
-        self.replace(swap)
-        ends[1].settimeout(10)
-        self.assertEqual(ends[1].recv(1), b'')
-        self.manager.wait_for_names('inferd-c-', 0)
-        del client
-
 
 if __name__ == '__main__':
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()

@@ -69,3 +69,20 @@ Test(fd_store, is_bounded_if_the_manager_does_not_read)
     close(manager);
     close(fd);
 }
+
+Test(fd_store, reports_a_descriptor_that_cannot_be_sent)
+{
+    inf_role_enter_loop();
+    int manager = make_manager(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct event_base *base = event_base_new();
+    struct inf_fd_store *store = NULL;
+    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, NULL), INF_OK);
+    cr_assert(inf_fd_store_add(store, "name", fd));
+    close(manager);
+    // ECONNREFUSED: an error other than a manager without room.
+    cr_assert_not(inf_fd_store_add(store, "other", fd));
+    inf_fd_store_remove(store, "name");
+    inf_fd_store_destroy(&store);
+    event_base_free(base);
+    close(fd);
+}
