@@ -61,13 +61,8 @@ static void load_cast(int32_t from, int32_t to, bool saturate, const char *mode)
     struct inf_pb_writer writer;
     open_cast(&writer, from, to);
     inf_onnx_put_attr_int(&writer, "saturate", saturate);
-    if (mode != NULL) {
-        inf_pb_open(&writer, 5);
-        inf_pb_put_text(&writer, 1, "round_mode");
-        inf_pb_put_text(&writer, 4, mode);
-        inf_pb_put_int(&writer, 20, 3);
-        inf_pb_close(&writer);
-    }
+    if (mode != NULL)
+        inf_onnx_put_attr_text(&writer, "round_mode", mode);
     inf_pb_close(&writer);
     inf_pb_close(&writer);
     load_model(&writer);
@@ -300,11 +295,7 @@ Test(onnx_narrow, cast_refuses_unknown_round_modes)
     struct inf_graph *graph = NULL;
     struct inf_pb_writer writer;
     open_cast(&writer, FLOAT, E8M0);
-    inf_pb_open(&writer, 5);
-    inf_pb_put_text(&writer, 1, "round_mode");
-    inf_pb_put_text(&writer, 4, "sideways");
-    inf_pb_put_int(&writer, 20, 3);
-    inf_pb_close(&writer);
+    inf_onnx_put_attr_text(&writer, "round_mode", "sideways");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
     cr_assert_eq(import_model(&writer, &graph), INF_INVALID);
