@@ -28,7 +28,7 @@ enum inf_code vk_conv_bind_channels(struct vk_lowering *lowering, struct vk_disp
                                     struct inf_error *err)
 {
     struct channels channels = {
-        .bias = vk_const_f32(lowering, conv->bias_index),
+        .bias = vk_const_data(lowering, conv->bias_index),
         .slopes = conv->slopes,
         .group_out = conv->weights.group_out,
         .groups = conv->weights.groups,
