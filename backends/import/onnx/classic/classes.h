@@ -19,6 +19,11 @@ struct inf_onnx_classes {
     int64_t count;
 };
 
+// Sets the first output of a classifier: the label of the largest element of each row of y
+// [rows, count], the first one if several are largest.
+void inf_onnx_choose_label(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
+                           uint32_t y);
+
 // Sets the outputs of a classifier: the label of the largest score of each row of y [rows, count],
 // and the transformed scores.
 void inf_onnx_choose_class(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,

@@ -285,10 +285,7 @@ static void choose_by_votes(struct inf_onnx_scope *s, const struct machine *mach
         inf_build_matmul(&s->b, add_kernel(s, machine, machine->vectors), coefficients);
     scores = inf_build_add(&s->b, scores,
                            inf_build_floats(&s->b, machine->rho, (uint32_t)machine->rho_count));
-    uint32_t votes = add_votes(s, support, scores);
-    struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &votes, 1);
-    node.attrs.arg.axis = 1;
-    s->outputs[0] = inf_build_gather(&s->b, classes->labels, inf_build_value(&s->b, &node), 0);
+    inf_onnx_choose_label(s, classes, add_votes(s, support, scores));
     if (has_probabilities)
         scores = add_probabilities(s, support, scores);
     if (support->classes == 2 && !has_probabilities)
