@@ -17,7 +17,7 @@ bool inf_onnx_axes_computed(struct inf_onnx_scope *s, uint32_t index)
            inf_build_known_dim(&s->b, axes, 0) > 0;
 }
 
-static uint32_t clamp_to_i32(struct inf_onnx_scope *s, uint32_t x)
+uint32_t inf_onnx_axes_clamp(struct inf_onnx_scope *s, uint32_t x)
 {
     if (inf_build_dtype(&s->b, x) == INF_DTYPE_I64) {
         x = inf_build_binary_number(&s->b, INF_BINARY_MIN, x, INT32_MAX);
@@ -36,10 +36,10 @@ uint32_t inf_onnx_axes_spread(struct inf_onnx_scope *s, uint32_t axes, uint32_t 
         list[i] = fallback;
     if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
-    uint32_t at = inf_build_expand_dims(&s->b, clamp_to_i32(s, axes), (int64_t[]){1}, 1);
+    uint32_t at = inf_build_expand_dims(&s->b, inf_onnx_axes_clamp(s, axes), (int64_t[]){1}, 1);
     struct inf_build_node node =
         inf_build_describe(INF_OP_SCATTER_ND, inf_build_list(&s->b, list, (uint32_t)size), at,
-                           clamp_to_i32(s, values));
+                           inf_onnx_axes_clamp(s, values));
     node.attrs.scatter_nd.from_end = true;
     return inf_build_value(&s->b, &node);
 }
