@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement of models on devices: by rule, by timing race, by predicted times, and with devices that
-// are slow, wrong or broken.
+// Placement of models on devices: by rule, by timing race, by predicted times, and with devices
+// that are slow, wrong or broken.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

@@ -114,7 +114,7 @@ static void lrn_run(const struct inf_cpu_step *step)
     const struct channels *channels = step->state;
     struct lrn_task task = {channels->channels, &step->node->attrs.lrn, step->inputs[0],
                             step->output};
-    // An element takes about as long as thirty of a batch norm.
+    // An element takes about as long as thirty elements of a batch norm.
     inf_native_run_range(step,
                          &(struct inf_native_range){lrn_rows, &task, channels->rows,
                                                     TILE_ELEMENTS / 32 / channels->channels + 1});

@@ -31,7 +31,7 @@ static uint32_t add_probit(struct inf_builder *b, uint32_t p)
 }
 
 // Adds a softmax along the last axis in which scores of 0 stay 0 and the others share the sum.
-// ONNX Runtime takes what is within 1e-7 of 0 for 0 and multiplies it by e^-max.
+// Like ONNX Runtime, treats scores within 1e-7 of 0 as 0, and multiplies them by e^-max.
 static uint32_t add_softmax_zero(struct inf_builder *b, uint32_t x)
 {
     const struct inf_ints axis = {.count = 1, .values = {inf_build_rank(b, x) - 1}};

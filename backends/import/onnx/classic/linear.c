@@ -126,8 +126,8 @@ static void lower_linear_regressor(struct inf_onnx_scope *s)
     s->outputs[0] = inf_onnx_post_transform(s, y);
 }
 
-// Lowers LinearClassifier. Outputs: the label of the largest score of each row, and all scores. With
-// one row of coefficients for two classes, the sign of the score decides.
+// Lowers LinearClassifier. Outputs: the label of the largest score of each row, and all scores.
+// With one row of coefficients for two classes, the sign of the score decides.
 static void lower_linear_classifier(struct inf_onnx_scope *s)
 {
     int64_t count = 0;

@@ -37,7 +37,7 @@ static void link_side(struct inf_onnx_scope *s, const struct flat *flat, const c
         children[i] = (int32_t)i;
 }
 
-// Reads what the inner nodes compare and how.
+// Reads the features and modes of the inner nodes.
 static void read_nodes(struct inf_onnx_scope *s, struct flat *flat)
 {
     struct inf_trees *trees = &flat->trees;
@@ -180,7 +180,7 @@ static uint32_t add_weights(struct inf_onnx_scope *s, const struct flat *flat, i
     return inf_build_cast(&s->b, value, dtype);
 }
 
-// Reads an attribute that numbers a choice of `count`.
+// Reads an attribute that is the number of one of `count` choices.
 static int32_t read_choice(struct inf_onnx_scope *s, const char *name, int32_t fallback,
                            int32_t count)
 {
