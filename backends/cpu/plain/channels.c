@@ -17,10 +17,8 @@ static enum inf_code make_channels(struct inf_cpu_step *step, struct inf_error *
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct channels), err));
     struct channels *channels = step->state;
-    channels->rows = 1;
+    channels->rows = inf_cpu_extent(x, 0, x->rank - 1);
     channels->channels = (size_t)x->dims[x->rank - 1];
-    for (int32_t axis = 0; axis + 1 < x->rank; axis++)
-        channels->rows *= (size_t)x->dims[axis];
     return INF_OK;
 }
 

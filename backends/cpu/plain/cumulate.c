@@ -95,16 +95,12 @@ static enum inf_code cumulate_create(struct inf_cpu_step *step, struct inf_error
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct cumulate), err));
     struct cumulate *op = step->state;
     *op = (struct cumulate){.rows = (size_t)x->shape.dims[axis],
-                            .columns = 1,
-                            .outer = 1,
+                            .columns = inf_cpu_extent(&x->shape, axis + 1, x->shape.rank),
+                            .outer = inf_cpu_extent(&x->shape, 0, axis),
                             .is_float = x->dtype == INF_DTYPE_F32,
                             .product = attrs->kind == INF_CUMULATE_PROD,
                             .exclusive = attrs->exclusive,
                             .reverse = attrs->reverse};
-    for (int32_t i = 0; i < axis; i++)
-        op->outer *= (size_t)x->shape.dims[i];
-    for (int32_t i = axis + 1; i < x->shape.rank; i++)
-        op->columns *= (size_t)x->shape.dims[i];
     op->tiles = (op->columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
     step->run = cumulate_run;
     step->kernel = "cumulate";
