@@ -10,14 +10,6 @@
 
 #define COUNT 64
 
-enum {
-    FLOAT = 1,
-    FLOAT16 = 10,
-    UINT16 = 4,
-    INT64 = 7,
-    STRING = 8
-};
-
 TestSuite(onnx_bits, .init = set_up, .fini = tear_down);
 
 // --- helpers ---

@@ -6,11 +6,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    INT64 = 7
-};
-
 TestSuite(onnx_classic, .init = set_up, .fini = tear_down);
 
 // --- helpers that write models of one node from x to y ---

@@ -10,19 +10,6 @@
 
 #define PIECE 64 // elements of one run
 
-enum {
-    FLOAT = 1,
-    INT8 = 3,
-    INT64 = 7,
-    DOUBLE = 11,
-    E4M3FN = 17,
-    UINT4 = 21,
-    INT4 = 22,
-    E8M0 = 24,
-    UINT2 = 25,
-    INT2 = 26
-};
-
 TestSuite(onnx_narrow, .init = set_up, .fini = tear_down);
 
 // A float type of at most 8 bits with a sign. `overflow` is the code of numbers that are too large

@@ -8,12 +8,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    UINT8 = 2,
-    INT64 = 7
-};
-
 TestSuite(onnx_trees, .init = set_up, .fini = tear_down);
 
 static struct inf_pb_writer open_node(const char *op)
