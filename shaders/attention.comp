@@ -10,8 +10,8 @@
 // the weighted sum of the values. If a tile has a larger score, both sums are multiplied by
 // exp(old largest - new largest). Dividing at the end gives the result.
 //
-// Of the 64 invocations, SIDE compute a row: first the scores of a tile, each invocation those of
-// every SIDE-th key, and then every SIDE-th column of the result.
+// SIDE invocations compute a row: first the scores of a tile, each invocation those of every
+// SIDE-th key, and then every SIDE-th column of the result.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -25,8 +25,7 @@ layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const uint COLUMNS = 8; // columns of an invocation
 
 const uint ROWS = ATTENTION_ROWS;
-const uint SIDE = 8; // invocations of a row
-const uint GROUP = ROWS * SIDE;
+const uint SIDE = ATTENTION_SIDE;
 const uint TILE = 32; // keys of a tile
 const uint KEYS = TILE / SIDE; // keys of an invocation in a tile
 

@@ -129,9 +129,10 @@
 #define BLOCK_SIDE  8
 #define BLOCK_DEPTH 16
 
-// attention.comp computes ATTENTION_ROWS rows in a work group. It keeps them in shared memory, so
-// that they have at most ATTENTION_DEPTH columns.
+// A work group of attention.comp computes ATTENTION_ROWS rows, each by ATTENTION_SIDE invocations.
+// It keeps the rows of queries in shared memory, so they have at most ATTENTION_DEPTH columns.
 #define ATTENTION_ROWS  8
+#define ATTENTION_SIDE  8
 #define ATTENTION_DEPTH 128
 
 #define REDUCE_SUM  0

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts floats to bytes: round(x / scale) + zero point. An invocation converts four elements.
 //
-// GLSL allows a division errors of 2.5 ULP, so that drivers could round differently from `ref`.
+// GLSL allows a division an error of 2.5 ULP, so drivers could round differently from `ref`.
 // Therefore the host computes, for each of the 256 results, the least float that is converted to
-// it. The quotient is only a guess, from which the invocation steps to the right result.
+// it. The quotient is only a guess, from which the invocation steps to the right result. NaN is
+// converted to 0, whatever the zero point is.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
@@ -20,13 +21,12 @@ layout(push_constant) uniform P {
     float inverse; // of the scale
     float zero;    // zero point less the lowest result
     uint lowest;   // lowest result
-    uint of_nan;   // what NaN is converted to
 } p;
 
 uint quantized(float value)
 {
     if ((floatBitsToUint(value) & 0x7fffffffu) > 0x7f800000u)
-        return p.of_nan;
+        return 0;
     int index = int(clamp(roundEven(value * p.inverse) + p.zero, 0.0, 255.0));
     while (index > 0 && value < least[index])
         index--;

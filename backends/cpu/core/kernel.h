@@ -189,6 +189,15 @@ enum inf_code inf_cpu_restore_constants(const struct inf_graph *graph, uint32_t 
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
                                             const struct inf_node *node, uint32_t input);
 
+// Returns the product of dims[first] to dims[end - 1].
+static inline size_t inf_cpu_extent(const struct inf_shape *shape, int32_t first, int32_t end)
+{
+    size_t product = 1;
+    for (int32_t axis = first; axis < end; axis++)
+        product *= (size_t)shape->dims[axis];
+    return product;
+}
+
 // Returns the shape of output 0 of the node.
 const struct inf_shape *inf_cpu_output_shape(const struct inf_graph *graph,
                                              const struct inf_node *node);

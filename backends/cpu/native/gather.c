@@ -27,14 +27,6 @@ struct gather_task {
     char *y;
 };
 
-static size_t product_of_dims(const struct inf_shape *shape, int32_t first, int32_t end)
-{
-    size_t product = 1;
-    for (int32_t axis = first; axis < end; axis++)
-        product *= (size_t)shape->dims[axis];
-    return product;
-}
-
 static int32_t axis_of(const struct inf_node *node, const struct inf_shape *x)
 {
     int32_t axis = node->attrs.gather.axis;
@@ -113,12 +105,12 @@ static enum inf_code gather_create(struct inf_cpu_step *step, struct inf_error *
     int32_t axis = axis_of(node, &x->shape);
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct gather), err));
     struct gather *gather = step->state;
-    gather->batch = product_of_dims(&x->shape, 0, shared);
-    gather->outer = product_of_dims(&x->shape, shared, axis);
+    gather->batch = inf_cpu_extent(&x->shape, 0, shared);
+    gather->outer = inf_cpu_extent(&x->shape, shared, axis);
     gather->bound = (size_t)x->shape.dims[axis];
     gather->slice_bytes =
-        product_of_dims(&x->shape, axis + 1, x->shape.rank) * inf_dtype_size(x->dtype);
-    gather->picked = product_of_dims(&indices->shape, shared, indices->shape.rank);
+        inf_cpu_extent(&x->shape, axis + 1, x->shape.rank) * inf_dtype_size(x->dtype);
+    gather->picked = inf_cpu_extent(&indices->shape, shared, indices->shape.rank);
     gather->wide = indices->dtype == INF_DTYPE_I64;
     inf_native_need_scratch(step, gather->batch * gather->picked);
     step->prepare = check_indices;

@@ -113,9 +113,7 @@ static enum inf_code concat_create(struct inf_cpu_step *step, struct inf_error *
     struct concat *concat = step->state;
     int32_t axis = node->attrs.concat.axis;
     axis = axis < 0 ? axis + y->rank : axis;
-    concat->outer = 1;
-    for (int32_t i = 0; i < axis; i++)
-        concat->outer *= (size_t)y->dims[i];
+    concat->outer = inf_cpu_extent(y, 0, axis);
     concat->parts = node->input_count;
     concat->part_bytes = part_bytes;
     concat->row_bytes = output_bytes(step->graph, node) / concat->outer;

@@ -5,14 +5,6 @@
 
 #include "backends/cpu/native/work.h"
 
-static size_t dims_product(const struct inf_shape *shape, int32_t first, int32_t end)
-{
-    size_t product = 1;
-    for (int32_t axis = first; axis < end; axis++)
-        product *= (size_t)shape->dims[axis];
-    return product;
-}
-
 static int32_t axis_of(int64_t axis, const struct inf_shape *shape)
 {
     return (int32_t)(axis < 0 ? axis + shape->rank : axis);
@@ -106,9 +98,9 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     *arg = (struct arg){
         .line = step->isa->pick->line[extreme][x->dtype],
         .rows = step->isa->pick->rows[extreme][x->dtype],
-        .outer = dims_product(&x->shape, 0, axis),
+        .outer = inf_cpu_extent(&x->shape, 0, axis),
         .row_count = (size_t)x->shape.dims[axis],
-        .columns = dims_product(&x->shape, axis + 1, x->shape.rank),
+        .columns = inf_cpu_extent(&x->shape, axis + 1, x->shape.rank),
         .size = inf_dtype_size(x->dtype),
         .wide = step->graph->values[step->node->outputs[0]].dtype == INF_DTYPE_I64,
     };
@@ -221,7 +213,7 @@ static enum inf_code topk_supports(const struct inf_graph *graph, const struct i
     if (inf_isa_best()->pick->keys[INF_PICK_MAX][x->dtype] == NULL)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: topk of %s is not built",
                         inf_dtype_name(x->dtype));
-    if (dims_product(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
+    if (inf_cpu_extent(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: topk: only along the last axis");
     return INF_OK;
 }
@@ -237,7 +229,7 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
     *topk = (struct topk){
         .loops = step->isa->pick,
         .keys = step->isa->pick->keys[attrs->smallest ? INF_PICK_MIN : INF_PICK_MAX][x->dtype],
-        .lines = dims_product(&x->shape, 0, axis),
+        .lines = inf_cpu_extent(&x->shape, 0, axis),
         .count = (size_t)x->shape.dims[axis],
         .k = (size_t)y->dims[axis],
         .size = inf_dtype_size(x->dtype),

@@ -17,10 +17,8 @@ static enum inf_code make_channels(struct inf_cpu_step *step, struct inf_error *
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct channels), err));
     struct channels *channels = step->state;
-    channels->rows = 1;
+    channels->rows = inf_cpu_extent(x, 0, x->rank - 1);
     channels->channels = (size_t)x->dims[x->rank - 1];
-    for (int32_t axis = 0; axis + 1 < x->rank; axis++)
-        channels->rows *= (size_t)x->dims[axis];
     return INF_OK;
 }
 
@@ -114,7 +112,7 @@ static void lrn_run(const struct inf_cpu_step *step)
     const struct channels *channels = step->state;
     struct lrn_task task = {channels->channels, &step->node->attrs.lrn, step->inputs[0],
                             step->output};
-    // An element takes about as long as thirty of a batch norm.
+    // An element takes about as long as thirty elements of a batch norm.
     inf_native_run_range(step,
                          &(struct inf_native_range){lrn_rows, &task, channels->rows,
                                                     TILE_ELEMENTS / 32 / channels->channels + 1});

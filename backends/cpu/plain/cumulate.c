@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator cumulate on FP32 and 32-bit integers. The axis is walked row by row, so that the loop
-// over what is behind it reads and writes neighbours. Floats are summed in double, as ref does.
+// Operator cumulate on FP32 and 32-bit integers. x is [outer, rows, columns]; the rows are summed
+// or multiplied. The rows are read one after the other, so that the inner loop over columns reads
+// and writes neighbours. Floats are summed in double, as ref does.
 #include "backends/cpu/native/work.h"
 
-// The most elements behind the axis that one task computes.
+// The most columns that one task computes.
 #define TILE_COLUMNS ((size_t)64)
 
 struct cumulate {
@@ -18,8 +19,7 @@ struct cumulate_task {
     char *y;
 };
 
-// Computes some columns of one outer index. `at` is the index of the first element, `count` the
-// number of columns.
+// Computes `count` columns of one outer index. x and y point to the first of them.
 static void cumulate_floats(const struct cumulate *op, const float *x, float *y, size_t count)
 {
     double total[TILE_COLUMNS];
@@ -95,16 +95,12 @@ static enum inf_code cumulate_create(struct inf_cpu_step *step, struct inf_error
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct cumulate), err));
     struct cumulate *op = step->state;
     *op = (struct cumulate){.rows = (size_t)x->shape.dims[axis],
-                            .columns = 1,
-                            .outer = 1,
+                            .columns = inf_cpu_extent(&x->shape, axis + 1, x->shape.rank),
+                            .outer = inf_cpu_extent(&x->shape, 0, axis),
                             .is_float = x->dtype == INF_DTYPE_F32,
                             .product = attrs->kind == INF_CUMULATE_PROD,
                             .exclusive = attrs->exclusive,
                             .reverse = attrs->reverse};
-    for (int32_t i = 0; i < axis; i++)
-        op->outer *= (size_t)x->shape.dims[i];
-    for (int32_t i = axis + 1; i < x->shape.rank; i++)
-        op->columns *= (size_t)x->shape.dims[i];
     op->tiles = (op->columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
     step->run = cumulate_run;
     step->kernel = "cumulate";

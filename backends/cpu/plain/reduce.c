@@ -113,8 +113,8 @@ static void reduce_run(const struct inf_cpu_step *step)
                                                     TILE_ELEMENTS / (op->rows * op->columns) + 1});
 }
 
-// Sets the sizes of the merged axes. Returns false if the reduced axes, other than those of size 1,
-// are no neighbours.
+// Sets the sizes of the merged axes. Returns false if the reduced axes are no neighbours; axes of
+// size 1 are ignored.
 static bool merge_axes(const struct inf_graph *graph, const struct inf_node *node,
                        struct reduce *op)
 {
@@ -126,7 +126,7 @@ static bool merge_axes(const struct inf_graph *graph, const struct inf_node *nod
         reduced[i] = axes->count == 0;
     for (int32_t i = 0; i < axes->count; i++)
         reduced[axes->values[i] < 0 ? axes->values[i] + x->rank : axes->values[i]] = true;
-    int state = 0; // 0: before the reduced axes, 1: among them, 2: behind
+    int state = 0; // 0: before the reduced axes, 1: among them, 2: after them
     for (int32_t i = 0; i < x->rank; i++) {
         if (x->dims[i] == 1)
             continue;

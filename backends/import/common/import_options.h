@@ -20,7 +20,7 @@ struct inf_bound_input {
     struct inf_blob *data; // borrowed
 };
 
-// How many tensors an input of the model has that is a sequence.
+// The number of tensors of an input that is a sequence.
 struct inf_sequence_length {
     const char *name;
     uint32_t count;
@@ -33,9 +33,9 @@ struct inf_import_options {
     const struct inf_evaluator *evaluator;
     const struct inf_bound_input *bound; // inputs to replace by constants; ONNX only
     uint32_t bound_count;
-    // Lengths of inputs that are sequences, which have none in the file; ONNX only. Such an input
-    // becomes inputs NAME.0, NAME.1 and so on. 0 for an optional input: it is empty. An optional
-    // input that is not listed has an element.
+    // Lengths of inputs that are sequences, because the file does not have them; ONNX only. Such an
+    // input becomes the inputs NAME.0, NAME.1 and so on. An optional input of length 0 is empty; an
+    // optional input that is not listed has an element.
     const struct inf_sequence_length *lengths;
     uint32_t length_count;
     // If a model is refused for unsupported operators, receives all of them, one per line, at most

@@ -15,7 +15,8 @@ uint32_t *inf_onnx_list_make(struct inf_onnx_scope *s, uint32_t count);
 // its number.
 uint32_t inf_onnx_sequence_add(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count);
 
-// Adds an optional without element. Returns its number, which counts as that of a sequence.
+// Adds an optional without element. Returns its number, for which inf_onnx_is_sequence() is true
+// too.
 uint32_t inf_onnx_absent_add(struct inf_onnx_scope *s);
 
 // Returns true if `value` is an optional without element.

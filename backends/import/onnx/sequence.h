@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences of tensors. They exist only during the import, so their lengths and positions must be
-// known then. So do optionals without element; an optional with one is represented by its element.
-// A sequence is identified by a number larger than any value, and never becomes part of
-// the graph.
+// known then. A sequence is identified by a number larger than any value, and never becomes part of
+// the graph. An optional without element has such a number too; an optional with an element is
+// represented by the element.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 #define INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 

@@ -104,7 +104,7 @@ enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, 
     return INF_OK;
 }
 
-const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index)
+const void *vk_const_data(const struct vk_lowering *lowering, uint32_t index)
 {
     if (!vk_has_input(lowering, index))
         return NULL;

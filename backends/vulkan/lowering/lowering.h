@@ -180,7 +180,7 @@ enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, 
                             struct inf_error *err) INF_NODISCARD;
 
 // Returns the elements of a constant operand; NULL if the operand is absent.
-const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index);
+const void *vk_const_data(const struct vk_lowering *lowering, uint32_t index);
 
 // An activation in the form that shaders expect.
 struct vk_activation {

@@ -8,22 +8,12 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/ops/broadcast.h"
+#include "backends/vulkan/ops/bytes.h"
 #include "backends/vulkan/ops/ops.h"
 
 #define BYTES 256
 
 // --- reading operands ---
-
-static bool is_byte(enum inf_dtype dtype)
-{
-    return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
-}
-
-// Returns the number that a byte is in this type.
-static int32_t byte_value(uint8_t byte, enum inf_dtype dtype)
-{
-    return dtype == INF_DTYPE_I8 ? (int8_t)byte : byte;
-}
 
 // Returns INF_UNSUPPORTED unless each operand from index `first` on is absent or one constant
 // number.
@@ -38,22 +28,9 @@ static enum inf_code need_numbers(const struct vk_lowering *lowering, uint32_t f
     return INF_OK;
 }
 
-static const void *number_at(const struct vk_lowering *lowering, uint32_t index)
-{
-    return lowering->graph->values[lowering->node->inputs[index]].data->data;
-}
-
 static float scale_at(const struct vk_lowering *lowering, uint32_t index)
 {
-    return *(const float *)number_at(lowering, index);
-}
-
-// Returns the zero point of a tensor of bytes of type `dtype`; 0 if the operand is absent.
-static int32_t zero_at(const struct vk_lowering *lowering, uint32_t index, enum inf_dtype dtype)
-{
-    return vk_has_input(lowering, index)
-               ? byte_value(*(const uint8_t *)number_at(lowering, index), dtype)
-               : 0;
+    return *(const float *)vk_const_data(lowering, index);
 }
 
 // --- lookup and dequantize ---
@@ -90,13 +67,13 @@ enum inf_code vk_lower_lookup(struct vk_lowering *lowering, struct inf_error *er
 {
     struct table table = {.element_bytes = inf_dtype_size(vk_output_dtype(lowering, 0))};
     INF_TRY(vk_need_byte_storage(lowering, err));
-    if (!is_byte(vk_input_dtype(lowering, 0)) ||
+    if (!vk_is_byte(vk_input_dtype(lowering, 0)) ||
         (table.element_bytes != 1 && table.element_bytes != 4))
         return vk_decline(lowering, err, "%s is not built",
                           inf_dtype_name(vk_output_dtype(lowering, 0)));
     if (!inf_graph_is_const(lowering->graph, lowering->node->inputs[1]))
         return vk_decline(lowering, err, "its table is not constant");
-    table.elements = number_at(lowering, 1);
+    table.elements = vk_const_data(lowering, 1);
     return emit_lookup(lowering, fill_table, &table, err);
 }
 
@@ -104,16 +81,16 @@ static void fill_floats(void *bytes, const void *context)
 {
     const struct vk_lowering *lowering = context;
     enum inf_dtype dtype = vk_input_dtype(lowering, 0);
-    int32_t zero = zero_at(lowering, 2, dtype);
+    int32_t zero = vk_zero_point(lowering, 2, dtype);
     double scale = (double)scale_at(lowering, 1);
     for (uint32_t i = 0; i < BYTES; i++)
-        ((float *)bytes)[i] = (float)((double)(byte_value((uint8_t)i, dtype) - zero) * scale);
+        ((float *)bytes)[i] = (float)((double)(vk_byte_number((uint8_t)i, dtype) - zero) * scale);
 }
 
 enum inf_code vk_lower_dequantize(struct vk_lowering *lowering, struct inf_error *err)
 {
     INF_TRY(vk_need_byte_storage(lowering, err));
-    if (!is_byte(vk_input_dtype(lowering, 0)) || vk_output_dtype(lowering, 0) != INF_DTYPE_F32 ||
+    if (!vk_is_byte(vk_input_dtype(lowering, 0)) || vk_output_dtype(lowering, 0) != INF_DTYPE_F32 ||
         vk_input_dtype(lowering, 1) != INF_DTYPE_F32)
         return vk_decline(lowering, err, "%s to %s is not built",
                           inf_dtype_name(vk_input_dtype(lowering, 0)),
@@ -165,19 +142,14 @@ static float least_float(float scale, int32_t zero, int32_t lowest, int32_t want
     return float_of_order((int32_t)low);
 }
 
-static int32_t lowest_of(enum inf_dtype dtype)
-{
-    return dtype == INF_DTYPE_I8 ? -128 : 0;
-}
-
 static void fill_least(void *bytes, const void *context)
 {
     const struct vk_lowering *lowering = context;
     enum inf_dtype dtype = vk_output_dtype(lowering, 0);
     float scale = scale_at(lowering, 1);
-    int32_t zero = zero_at(lowering, 2, dtype);
+    int32_t zero = vk_zero_point(lowering, 2, dtype);
     for (int32_t i = 0; i < BYTES; i++)
-        ((float *)bytes)[i] = least_float(scale, zero, lowest_of(dtype), i);
+        ((float *)bytes)[i] = least_float(scale, zero, vk_byte_lowest(dtype), i);
 }
 
 enum inf_code vk_lower_quantize(struct vk_lowering *lowering, struct inf_error *err)
@@ -186,19 +158,19 @@ enum inf_code vk_lower_quantize(struct vk_lowering *lowering, struct inf_error *
     INF_TRY(vk_need_byte_storage(lowering, err));
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_f32(lowering, 1, err));
-    if (!is_byte(to))
+    if (!vk_is_byte(to))
         return vk_decline(lowering, err, "%s is not built", inf_dtype_name(to));
     INF_TRY(need_numbers(lowering, 1, err));
     float scale = scale_at(lowering, 1);
     if (!(scale >= SCALE_MIN && scale <= 1 / SCALE_MIN))
         return vk_decline(lowering, err, "a scale of %g is not built", (double)scale);
-    int32_t lowest = lowest_of(to);
+    int32_t lowest = vk_byte_lowest(to);
     struct {
         uint32_t vectors;
         float inverse, zero;
-        uint32_t lowest, of_nan;
+        uint32_t lowest;
     } push = {vk_vector_count(vk_output_shape(lowering, 0)), 1 / scale,
-              (float)(zero_at(lowering, 2, to) - lowest), (uint32_t)lowest, 0};
+              (float)(vk_zero_point(lowering, 2, to) - lowest), (uint32_t)lowest};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_QUANTIZE, {0}},
                                    .invocations = push.vectors};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
@@ -252,8 +224,8 @@ static void fill_pairs(void *bytes, const void *context)
 {
     const struct pairs *pairs = context;
     for (uint32_t i = 0; i < BYTES * BYTES; i++) {
-        int32_t a = byte_value((uint8_t)(i / BYTES), pairs->a_dtype) - pairs->a_zero;
-        int32_t b = byte_value((uint8_t)(i % BYTES), pairs->b_dtype) - pairs->b_zero;
+        int32_t a = vk_byte_number((uint8_t)(i / BYTES), pairs->a_dtype) - pairs->a_zero;
+        int32_t b = vk_byte_number((uint8_t)(i % BYTES), pairs->b_dtype) - pairs->b_zero;
         int32_t value =
             pairs->integer ? combine_integers(pairs, a, b) : combine_floats(pairs, a, b);
         value = INF_MAX(INF_MIN(value + pairs->y_zero, pairs->max), pairs->min);
@@ -272,11 +244,12 @@ static struct pairs read_pairs(const struct vk_lowering *lowering)
                           .a_scale = scale_at(lowering, 2),
                           .b_scale = scale_at(lowering, 3),
                           .y_scale = scale_at(lowering, 4),
-                          .y_zero = zero_at(lowering, 7, y),
-                          .max = INF_MIN(attrs->max, y == INF_DTYPE_I8 ? 127 : 255)};
-    pairs.a_zero = zero_at(lowering, 5, pairs.a_dtype);
-    pairs.b_zero = zero_at(lowering, 6, pairs.b_dtype);
-    pairs.min = INF_MIN(INF_MAX(attrs->min, lowest_of(y)), pairs.max);
+                          .y_zero = vk_zero_point(lowering, 7, y),
+                          .min = attrs->min,
+                          .max = attrs->max};
+    pairs.a_zero = vk_zero_point(lowering, 5, pairs.a_dtype);
+    pairs.b_zero = vk_zero_point(lowering, 6, pairs.b_dtype);
+    vk_byte_narrow(&pairs.min, &pairs.max, y);
     if (pairs.integer && pairs.kind != INF_BINARY_MUL)
         pairs.integer = inf_qsum_factors(
             pairs.a_scale, pairs.kind == INF_BINARY_SUB ? -pairs.b_scale : pairs.b_scale,

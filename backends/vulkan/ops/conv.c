@@ -38,7 +38,7 @@ enum inf_code vk_conv_check_activation(const struct vk_lowering *lowering, struc
     if (!vk_has_input(lowering, conv->bias_index + 1))
         return vk_decline(lowering, err, "prelu has no slopes");
     INF_TRY(vk_need_const(lowering, conv->bias_index + 1, channels, err));
-    conv->slopes = vk_const_f32(lowering, conv->bias_index + 1);
+    conv->slopes = vk_const_data(lowering, conv->bias_index + 1);
     return INF_OK;
 }
 
@@ -105,26 +105,11 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
 
 enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *err)
 {
-    const struct inf_shape *x = vk_input_shape(lowering, 0);
-    const struct inf_shape *filter = vk_input_shape(lowering, 1);
     INF_TRY(vk_need_f32(lowering, 0, err));
-    INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
-    struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
-                           .bias_index = 2,
-                           .images = (uint32_t)x->dims[0]};
-    vk_window_init(&conv.window, lowering, x, vk_output_shape(lowering, 0));
-    uint32_t groups = (uint32_t)lowering->node->attrs.conv2d.groups;
-    uint32_t in = (uint32_t)filter->dims[2], out = (uint32_t)filter->dims[3];
-    conv.weights = (struct vk_conv_weights){
-        .from = vk_const_f32(lowering, 1),
-        .taps = conv.window.kernel_h * conv.window.kernel_w,
-        .group_in = in,
-        .group_out = out / groups,
-        .groups = groups,
-        .tap_stride = (size_t)in * out,
-        .in_stride = out,
-        .out_stride = 1,
-    };
+    INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(vk_input_shape(lowering, 1)), err));
+    struct vk_conv conv = {.activation = vk_node_activation(lowering->node), .bias_index = 2};
+    vk_conv_init_filter(&conv, lowering, (uint32_t)lowering->node->attrs.conv2d.groups);
+    conv.weights.from = vk_const_data(lowering, 1);
     return vk_emit_conv(lowering, &conv, err);
 }
 
@@ -140,7 +125,7 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
     vk_window_init(&conv.window, lowering, x, vk_output_shape(lowering, 0));
     uint32_t out = (uint32_t)filter->dims[2], in = (uint32_t)filter->dims[3];
     conv.weights = (struct vk_conv_weights){
-        .from = vk_const_f32(lowering, 1),
+        .from = vk_const_data(lowering, 1),
         .taps = conv.window.kernel_h * conv.window.kernel_w,
         .group_in = in,
         .group_out = out,

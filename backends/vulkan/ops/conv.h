@@ -47,15 +47,18 @@ enum inf_code vk_conv_bind_added(struct vk_lowering *lowering, struct vk_dispatc
 // Returns how the shader loads the residual (ADDED_*).
 uint32_t vk_conv_added_mode(const struct vk_conv *conv);
 
-// Finds out whether the convolution has one tap that never reaches outside the image. If the
-// windows do not overlap either, treats all pixels as one long row, because the result of a 1x1
-// convolution does not depend on rows. Fewer pixels beyond the end of a row are then computed in
-// vain.
+// Sets `one_tap`: the window has one tap, which never reaches outside the image. If such a
+// convolution also has one result for each pixel, treats all pixels as one long row, because its
+// result does not depend on rows. Fewer pixels beyond the end of a row are then computed in vain.
 void vk_conv_flatten(struct vk_conv *conv);
+
+// Describes the convolution of operand 0 with the filter [kh,kw,ci/groups,co], operand 1. Sets
+// `images`, `window` and `weights`, except the pointer to the weights.
+void vk_conv_init_filter(struct vk_conv *conv, const struct vk_lowering *lowering, uint32_t groups);
 
 // Describes a product of a matrix of `rows` rows and `k` columns with a constant one of `k` rows
 // and `n` columns: a convolution with one tap, whose pixels are the rows. `transposed`: the
-// constant matrix is stored as [n][k]. Sets `images`, `window` and `weights`.
+// constant matrix is stored as [n][k]. Sets the same members as vk_conv_init_filter().
 void vk_conv_init_rows(struct vk_conv *conv, uint32_t rows, uint32_t k, uint32_t n,
                        bool transposed);
 

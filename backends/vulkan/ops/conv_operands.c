@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes products with a constant matrix as convolutions, and binds the operands that all
-// convolution shaders share.
+// Describes convolutions, and products with a constant matrix as convolutions, and binds the
+// operands that all convolution shaders share.
 #include "backends/vulkan/ops/conv.h"
 
 // The bias and slopes of the output channels, which are packed in blocks of four like the weights.
@@ -28,7 +28,7 @@ enum inf_code vk_conv_bind_channels(struct vk_lowering *lowering, struct vk_disp
                                     struct inf_error *err)
 {
     struct channels channels = {
-        .bias = vk_const_f32(lowering, conv->bias_index),
+        .bias = vk_const_data(lowering, conv->bias_index),
         .slopes = conv->slopes,
         .group_out = conv->weights.group_out,
         .groups = conv->weights.groups,
@@ -74,6 +74,22 @@ void vk_conv_flatten(struct vk_conv *conv)
         return;
     window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
     window->in_h = window->out_h = conv->images = 1;
+}
+
+void vk_conv_init_filter(struct vk_conv *conv, const struct vk_lowering *lowering, uint32_t groups)
+{
+    const struct inf_shape *x = vk_input_shape(lowering, 0);
+    const struct inf_shape *filter = vk_input_shape(lowering, 1);
+    uint32_t in = (uint32_t)filter->dims[2], out = (uint32_t)filter->dims[3];
+    conv->images = (uint32_t)x->dims[0];
+    vk_window_init(&conv->window, lowering, x, vk_output_shape(lowering, 0));
+    conv->weights = (struct vk_conv_weights){.taps = conv->window.kernel_h * conv->window.kernel_w,
+                                             .group_in = in,
+                                             .group_out = out / groups,
+                                             .groups = groups,
+                                             .tap_stride = (size_t)in * out,
+                                             .in_stride = out,
+                                             .out_stride = 1};
 }
 
 void vk_conv_init_rows(struct vk_conv *conv, uint32_t rows, uint32_t k, uint32_t n, bool transposed)

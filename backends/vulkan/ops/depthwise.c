@@ -85,7 +85,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     vk_window_init(window, lowering, x, vk_output_shape(lowering, 0));
     INF_TRY(vk_conv_check_activation(lowering, &conv, err));
     conv.weights = (struct vk_conv_weights){
-        .from = vk_const_f32(lowering, 1),
+        .from = vk_const_data(lowering, 1),
         .taps = window->kernel_h * window->kernel_w,
         .group_in = 1,
         .group_out = window->out_c,

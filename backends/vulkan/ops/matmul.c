@@ -22,7 +22,7 @@ static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows,
 {
     struct vk_conv conv = {.activation = vk_node_activation(lowering->node), .bias_index = 2};
     vk_conv_init_rows(&conv, rows, k, n, lowering->node->attrs.matmul.transpose_b);
-    conv.weights.from = vk_const_f32(lowering, 1);
+    conv.weights.from = vk_const_data(lowering, 1);
     return vk_emit_conv(lowering, &conv, err);
 }
 

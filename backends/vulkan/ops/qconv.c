@@ -97,25 +97,10 @@ static enum inf_code emit_depthwise(struct vk_lowering *lowering, struct vk_qpro
 enum inf_code vk_lower_qconv2d(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_attrs_qconv2d *attrs = &lowering->node->attrs.qconv2d;
-    const struct inf_shape *x = vk_input_shape(lowering, 0);
-    const struct inf_shape *filter = vk_input_shape(lowering, 1);
     struct vk_qproduct product;
     INF_TRY(vk_qproduct_init(&product, lowering, attrs->min, attrs->max, err));
-    struct vk_conv *conv = &product.conv;
-    conv->images = (uint32_t)x->dims[0];
-    vk_window_init(&conv->window, lowering, x, vk_output_shape(lowering, 0));
-    uint32_t groups = (uint32_t)attrs->groups;
-    uint32_t in = (uint32_t)filter->dims[2], out = (uint32_t)filter->dims[3];
-    conv->weights = (struct vk_conv_weights){
-        .taps = conv->window.kernel_h * conv->window.kernel_w,
-        .group_in = in,
-        .group_out = out / groups,
-        .groups = groups,
-        .tap_stride = (size_t)in * out,
-        .in_stride = out,
-        .out_stride = 1,
-    };
-    if (groups > 1 && in == 1)
+    vk_conv_init_filter(&product.conv, lowering, (uint32_t)attrs->groups);
+    if (product.conv.weights.groups > 1 && product.conv.weights.group_in == 1)
         return emit_depthwise(lowering, &product, err);
     return emit_conv(lowering, &product, err);
 }

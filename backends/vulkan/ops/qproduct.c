@@ -10,6 +10,7 @@
 // 2^32, as ops.def requires.
 #include "backends/vulkan/ops/qproduct.h"
 
+#include "backends/vulkan/ops/bytes.h"
 #include "backends/vulkan/ops/conv_strips.h"
 
 // Vectors of the channels before those of the blocks, and vectors of each block.
@@ -17,13 +18,6 @@
 #define BLOCK_VECTORS  3u
 
 // --- reading operands ---
-
-static const void *constant_data(const struct vk_lowering *lowering, uint32_t index)
-{
-    return vk_has_input(lowering, index)
-               ? lowering->graph->values[lowering->node->inputs[index]].data->data
-               : NULL;
-}
 
 // Returns INF_UNSUPPORTED unless operand `index` is absent or constant.
 static enum inf_code need_constant(const struct vk_lowering *lowering, uint32_t index,
@@ -40,14 +34,6 @@ static size_t count_of(const struct vk_lowering *lowering, uint32_t index)
     return vk_has_input(lowering, index) ? inf_shape_elements(vk_input_shape(lowering, index)) : 0;
 }
 
-// Returns a zero point in the type of the tensor that it belongs to.
-static int32_t read_zero(const void *zero, enum inf_dtype dtype)
-{
-    if (zero == NULL)
-        return 0;
-    return dtype == INF_DTYPE_I8 ? *(const int8_t *)zero : *(const uint8_t *)zero;
-}
-
 // Returns what converts bytes of this type to signed ones by XOR.
 static uint8_t flip_of(enum inf_dtype dtype)
 {
@@ -56,9 +42,7 @@ static uint8_t flip_of(enum inf_dtype dtype)
 
 static void set_bounds(struct vk_qproduct *product, enum inf_dtype dtype, int32_t min, int32_t max)
 {
-    min = INF_MAX(min, dtype == INF_DTYPE_I8 ? -128 : 0);
-    max = INF_MIN(max, dtype == INF_DTYPE_I8 ? 127 : 255);
-    min = INF_MIN(min, max);
+    vk_byte_narrow(&min, &max, dtype);
     product->conv.activation = (struct vk_activation){FN_CLIP, (float)(min - product->y_zero),
                                                       (float)(max - product->y_zero), false};
 }
@@ -74,13 +58,13 @@ enum inf_code vk_qproduct_init(struct vk_qproduct *product, const struct vk_lowe
     *product = (struct vk_qproduct){
         .x_flip = flip_of(x),
         .w_flip = flip_of(w),
-        .x_zero = read_zero(constant_data(lowering, 3), x) - flip_of(x),
-        .y_zero = read_zero(constant_data(lowering, 6), y),
-        .weights = constant_data(lowering, 1),
-        .w_zeros = constant_data(lowering, 4),
+        .x_zero = vk_zero_point(lowering, 3, x) - flip_of(x),
+        .y_zero = vk_zero_point(lowering, 6, y),
+        .weights = vk_const_data(lowering, 1),
+        .w_zeros = vk_const_data(lowering, 4),
         .w_zero_count = count_of(lowering, 4),
-        .bias = constant_data(lowering, 2),
-        .scales = constant_data(lowering, 5),
+        .bias = vk_const_data(lowering, 2),
+        .scales = vk_const_data(lowering, 5),
         .scale_count = count_of(lowering, 5),
     };
     product->conv.added = INF_VALUE_NONE;

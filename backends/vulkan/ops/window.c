@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/vulkan/ops/bytes.h"
 #include "backends/vulkan/ops/ops.h"
 
 // Sets how many channels of a pixel one invocation computes: four if their number is a multiple of
@@ -44,7 +45,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     const struct inf_shape *y = vk_output_shape(lowering, 0);
     enum inf_dtype dtype = vk_input_dtype(lowering, 0);
     bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
-    bool bytes = largest && (dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8);
+    bool bytes = largest && vk_is_byte(dtype);
     INF_TRY(bytes ? vk_need_byte_storage(lowering, err) : vk_need_f32(lowering, 0, err));
     struct vk_window window;
     vk_window_init(&window, lowering, vk_input_shape(lowering, 0), y);

@@ -4,12 +4,10 @@
 
 #include "backends/vulkan/device/gpu.h"
 
-// With fewer rows or keys than this, a work group would compute mostly nothing.
+// The fewest rows and keys. With fewer, most invocations of a work group would be idle.
 #define LEAST 8u
-// Columns of the result that an invocation computes at most.
+// The most columns of the result that one invocation computes.
 #define COLUMNS_MAX 16u
-// Invocations that compute one row.
-#define SIDE 8u
 
 // The push constants of attention.comp.
 struct attention_push {
@@ -24,11 +22,11 @@ _Static_assert(sizeof(struct attention_push) == 76, "as attention.comp");
 
 static struct vk_variant variant_of(const struct inf_attention *attention)
 {
-    return (struct vk_variant){.shader = INF_SHADER_ATTENTION,
-                               .constants = {attention->keys_by_row,
-                                             attention->mask != INF_VALUE_NONE,
-                                             (uint32_t)(attention->width + SIDE - 1) / SIDE},
-                               .group_size = ATTENTION_ROWS * SIDE};
+    return (struct vk_variant){
+        .shader = INF_SHADER_ATTENTION,
+        .constants = {attention->keys_by_row, attention->mask != INF_VALUE_NONE,
+                      (uint32_t)(attention->width + ATTENTION_SIDE - 1) / ATTENTION_SIDE},
+        .group_size = ATTENTION_ROWS * ATTENTION_SIDE};
 }
 
 // Finds how the mask is broadcast to the scores. Returns false if they have too many axes.
@@ -66,7 +64,8 @@ static bool is_off(struct vk_gpu *gpu)
 static bool can_fuse(const struct inf_attention *attention, const struct inf_graph *graph)
 {
     struct attention_push push = {0};
-    return attention->depth <= ATTENTION_DEPTH && attention->width <= (size_t)COLUMNS_MAX * SIDE &&
+    return attention->depth <= ATTENTION_DEPTH &&
+           attention->width <= (size_t)COLUMNS_MAX * ATTENTION_SIDE &&
            find_mask(&push, attention, graph);
 }
 

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
-#include "backends/ref/ref.h"
 #include "backends/vulkan/device/gpu.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
@@ -108,14 +107,6 @@ static struct inf_graph *make_graph(const struct sample *sample)
     return graph;
 }
 
-static struct inf_device *open_ref(void)
-{
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    return ref;
-}
-
 // Runs the sample on a device and `ref`, or on `ref` alone if `device` is NULL. Returns the number
 // of steps; the caller frees *out_y. *out_fused: a step was computed by attention.comp.
 static uint32_t run_sample(const struct sample *sample, struct inf_device *device,
@@ -123,9 +114,6 @@ static uint32_t run_sample(const struct sample *sample, struct inf_device *devic
                            bool *out_fused)
 {
     struct inf_graph *graph = make_graph(sample);
-    struct inf_device *ref = open_ref(), *devices[] = {device != NULL ? device : ref, ref};
-    struct inf_executable *executable = NULL;
-    struct inf_error err = {0};
     const void *inputs[3];
     float *inputs_memory[3];
     for (uint32_t i = 0; i < 3; i++) {
@@ -138,23 +126,12 @@ static uint32_t run_sample(const struct sample *sample, struct inf_device *devic
     }
     *out_count = inf_shape_elements(&graph->values[graph->outputs[0].value].shape);
     *out_y = calloc(*out_count + 16, sizeof **out_y);
-    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, device != NULL ? 2 : 1,
-                                              &(struct inf_run_options){.precision = precision},
-                                              &err),
-                 INF_OK, "%s", err.text);
-    struct inf_execution execution = {
-        .inputs = inputs, .outputs = (void *[]){*out_y}, .profile = true};
-    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
-    struct inf_node_profile steps[8];
-    uint32_t count = inf_executable_profile(executable, 0, steps, 8);
-    *out_fused = false;
-    for (uint32_t i = 0; i < count && i < 8; i++)
-        *out_fused |= steps[i].kernel != NULL && strstr(steps[i].kernel, "attention") != NULL;
-    inf_executable_destroy(&executable);
-    inf_device_unref(&ref);
+    cr_assert_not_null(*out_y);
+    struct graph_run run = run_beside_ref(graph, device, precision, inputs, (void *[]){*out_y});
+    *out_fused = strstr(run.kernels, "attention") != NULL;
     for (uint32_t i = 0; i < 3; i++)
         free(inputs_memory[i]);
-    return count;
+    return run.steps;
 }
 
 static void check_samples(enum inf_precision precision, float tolerance)
@@ -167,13 +144,12 @@ static void check_samples(enum inf_precision precision, float tolerance)
         float *y, *wanted;
         size_t count;
         bool fused;
+        char what[32];
         (void)run_sample(&samples[i], NULL, INF_PRECISION_FP32, &wanted, &count, &fused);
         cr_expect_eq(run_sample(&samples[i], device, precision, &y, &count, &fused), 1u);
         cr_expect(fused, "sample %zu is computed node by node", i);
-        for (size_t k = 0; k < count; k++)
-            cr_assert_leq(fabsf(y[k] - wanted[k]), tolerance * fmaxf(1, fabsf(wanted[k])),
-                          "sample %zu: element %zu is %g, ref has %g", i, k, (double)y[k],
-                          (double)wanted[k]);
+        snprintf(what, sizeof what, "sample %zu", i);
+        expect_near(y, wanted, count, tolerance, what);
         free(y);
         free(wanted);
     }

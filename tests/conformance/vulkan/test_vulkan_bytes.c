@@ -7,20 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/ref/ref.h"
 #include "backends/vulkan/device/gpu.h"
 #include "tests/conformance/cases.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 
 TestSuite(vulkan_bytes, .timeout = 300);
-
-static struct inf_device *open_ref(void)
-{
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    return ref;
-}
 
 // Runs the node on `ref` and on the device, and asserts that all bytes of the outputs are equal.
 // Returns false if the device declines the node.

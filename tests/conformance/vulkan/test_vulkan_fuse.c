@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/jit/glsl.h"
-#include "backends/ref/ref.h"
 #include "backends/vulkan/program/element_tree.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -20,14 +19,6 @@
 #define ROWS     5
 #define CHANNELS 12
 #define ELEMENTS (ROWS * CHANNELS)
-
-static struct inf_device *open_ref(void)
-{
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    return ref;
-}
 
 static uint32_t add_binary(struct inf_graph *graph, enum inf_binary_kind kind, uint32_t a,
                            uint32_t b)
@@ -61,36 +52,15 @@ static struct inf_graph *finish_graph(struct inf_graph *graph, uint32_t y)
     return graph;
 }
 
-// Runs the graph on x = -3, -2.9, ... and destroys the graph. Returns the number of steps of the
-// run.
+// Runs the graph on x = -3, -2.9, ... and destroys the graph. `device` is NULL for `ref`. Returns
+// the number of steps of the run.
 static uint32_t run_graph(struct inf_graph *graph, struct inf_device *device,
                           enum inf_precision precision, float y[ELEMENTS])
 {
-    struct inf_device *devices[] = {device, open_ref()};
-    struct inf_executable *executable = NULL;
-    struct inf_run_options options = {.precision = precision};
-    struct inf_error err = {0};
-    uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
-    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, count, &options, &err),
-                 INF_OK, "%s", err.text);
     float x[ELEMENTS + 16] = {0};
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = -3 + 0.1f * (float)i;
-    struct inf_execution execution = {
-        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
-    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
-    struct inf_node_profile steps[64];
-    uint32_t ran = inf_executable_profile(executable, 0, steps, 64);
-    inf_executable_destroy(&executable);
-    inf_device_unref(&devices[1]);
-    return ran;
-}
-
-static void expect_near(const float *got, const float *wanted, float tolerance)
-{
-    for (int i = 0; i < ELEMENTS; i++)
-        cr_assert_leq(fabsf(got[i] - wanted[i]), tolerance * fmaxf(1, fabsf(wanted[i])),
-                      "element %d is %g, ref has %g", i, (double)got[i], (double)wanted[i]);
+    return run_beside_ref(graph, device, precision, (const void *[]){x}, (void *[]){y}).steps;
 }
 
 // Makes clip(swish(neg(x) * row + row)). It becomes one tree, which reads x once and reads one
@@ -112,21 +82,20 @@ static struct inf_graph *make_swish(void)
 
 Test(vulkan_fuse, computes_a_tree_in_one_step)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     float y[ELEMENTS], wanted[ELEMENTS];
-    run_graph(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    run_graph(make_swish(), NULL, INF_PRECISION_FP32, wanted);
     uint32_t steps = run_graph(make_swish(), device, INF_PRECISION_FP32, y);
-    expect_near(y, wanted, 1e-6f);
+    expect_near(y, wanted, ELEMENTS, 1e-6f, "y");
     // Worked out by hand for x = -3: |3 * 1 - 0.5| / (1 + e^3).
     cr_assert_float_eq(y[0], 0.25f, 1e-6, "clipped from 0.1186: %g", (double)y[0]);
     cr_assert_eq(steps, inf_glsl_available() ? 1u : 7u);
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 Test(vulkan_fuse, computes_between_values_of_16_bits)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int i = 0; i < 2; i++) {
         // The Vulkan backend does not fuse softmax with its neighbours, so that its operand and
@@ -139,12 +108,11 @@ Test(vulkan_fuse, computes_between_values_of_16_bits)
         uint32_t y_value =
             add_binary(graph, INF_BINARY_SUB, add_unary(graph, INF_UNARY_SQUARE, soft), soft);
         finish_graph(graph, y_value);
-        run_graph(graph, i == 0 ? ref : device, i == 0 ? INF_PRECISION_FP32 : INF_PRECISION_FP16,
+        run_graph(graph, i == 0 ? NULL : device, i == 0 ? INF_PRECISION_FP32 : INF_PRECISION_FP16,
                   i == 0 ? wanted : y);
     }
-    expect_near(y, wanted, 2e-3f);
+    expect_near(y, wanted, ELEMENTS, 2e-3f, "y");
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 // Makes a chain of `nodes` nodes. Every second node reads its own constant row.
@@ -161,16 +129,15 @@ static struct inf_graph *make_chain(int nodes)
 
 Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     float y[ELEMENTS], wanted[ELEMENTS];
     for (int nodes = 1; nodes <= 40; nodes += 13) {
-        run_graph(make_chain(nodes), ref, INF_PRECISION_FP32, wanted);
+        run_graph(make_chain(nodes), NULL, INF_PRECISION_FP32, wanted);
         uint32_t steps = run_graph(make_chain(nodes), device, INF_PRECISION_FP32, y);
-        expect_near(y, wanted, 1e-5f);
+        expect_near(y, wanted, ELEMENTS, 1e-5f, "y");
         cr_assert_leq(steps, inf_glsl_available() ? (uint32_t)nodes / 8 + 1 : (uint32_t)nodes);
     }
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 // Returns a number below `limit` from Knuth's linear congruential generator.
@@ -208,15 +175,14 @@ static struct inf_graph *make_random(uint64_t seed)
 
 Test(vulkan_fuse, agrees_with_ref_on_random_trees)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     float y[ELEMENTS], wanted[ELEMENTS];
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        run_graph(make_random(seed), ref, INF_PRECISION_FP32, wanted);
+        run_graph(make_random(seed), NULL, INF_PRECISION_FP32, wanted);
         run_graph(make_random(seed), device, INF_PRECISION_FP32, y);
-        expect_near(y, wanted, 1e-5f);
+        expect_near(y, wanted, ELEMENTS, 1e-5f, "y");
     }
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 Test(vulkan_fuse, compiles_nothing_at_a_second_start)
@@ -236,7 +202,7 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
         cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
         if (start > 0)
-            expect_near(y, wanted, 0);
+            expect_near(y, wanted, ELEMENTS, 0, "y");
         inf_device_unref(&device);
         // Change one byte of the shader file, so that the third start must reject it and compile
         // again.
@@ -261,8 +227,8 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     struct vulkan_faults *faults = vulkan_faults_install();
     cr_assert_not_null(faults);
     float y[ELEMENTS], wanted[ELEMENTS];
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
-    run_graph(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    struct inf_device *device = vulkan_open(NULL);
+    run_graph(make_swish(), NULL, INF_PRECISION_FP32, wanted);
     cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 1u);
     uint64_t hash = ((struct vk_gpu *)device)->fused_shaders.list->hash;
     inf_device_unref(&device);
@@ -273,9 +239,8 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     faults->pipeline_value = (uint32_t)hash;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_swish(), device, INF_PRECISION_FP32, y), 7u);
-    expect_near(y, wanted, 1e-6f);
+    expect_near(y, wanted, ELEMENTS, 1e-6f, "y");
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 // --- sums fused into convolutions ---
@@ -335,19 +300,18 @@ static const struct around arounds[] = {
 
 Test(vulkan_fuse, adds_to_a_convolution_in_its_step)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     float y[ELEMENTS], wanted[ELEMENTS];
     for (size_t i = 0; i < INF_ARRAY_LENGTH(arounds); i++) {
-        run_graph(make_sum(&arounds[i]), ref, INF_PRECISION_FP32, wanted);
+        run_graph(make_sum(&arounds[i]), NULL, INF_PRECISION_FP32, wanted);
         uint32_t steps = run_graph(make_sum(&arounds[i]), device, INF_PRECISION_FP32, y);
-        expect_near(y, wanted, 1e-5f);
+        expect_near(y, wanted, ELEMENTS, 1e-5f, "y");
         if (inf_glsl_available())
             cr_assert_eq(steps, arounds[i].steps, "sum %zu took %u steps", i, steps);
         run_graph(make_sum(&arounds[i]), device, INF_PRECISION_FP16, y);
-        expect_near(y, wanted, 5e-3f);
+        expect_near(y, wanted, ELEMENTS, 5e-3f, "y");
     }
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }
 
 Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
@@ -357,15 +321,14 @@ Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
     struct vulkan_faults *faults = vulkan_faults_install();
     cr_assert_not_null(faults);
     float y[ELEMENTS], wanted[ELEMENTS];
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     const struct around *around = &arounds[1];
-    run_graph(make_sum(around), ref, INF_PRECISION_FP32, wanted);
+    run_graph(make_sum(around), NULL, INF_PRECISION_FP32, wanted);
     // The driver refuses pipelines whose specialisation constant 8, ADDS of conv.comp, is 1.
     faults->pipeline_word = 8;
     faults->pipeline_value = 1;
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run_graph(make_sum(around), device, INF_PRECISION_FP32, y), 2u);
-    expect_near(y, wanted, 1e-5f);
+    expect_near(y, wanted, ELEMENTS, 1e-5f, "y");
     inf_device_unref(&device);
-    inf_device_unref(&ref);
 }

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
-#include "backends/ref/ref.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/lowering/lowering.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
@@ -119,28 +118,19 @@ static struct inf_graph *make_graph(const struct sample *sample)
     return graph;
 }
 
-static struct inf_device *open_ref(void)
-{
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    return ref;
-}
-
 // The results of one run, and the kernels of its steps.
 struct outcome {
     float *y;
     size_t count;
-    char kernels[256];
+    struct graph_run run;
 };
 
-static void run_graph(struct outcome *outcome, const struct sample *sample,
-                      struct inf_device *device, enum inf_precision precision)
+// Runs the sample on a device and `ref`, or on `ref` alone if `device` is NULL. The caller frees
+// outcome->y.
+static void run_sample(struct outcome *outcome, const struct sample *sample,
+                       struct inf_device *device, enum inf_precision precision)
 {
     struct inf_graph *graph = make_graph(sample);
-    struct inf_device *devices[] = {device, open_ref()};
-    struct inf_executable *executable = NULL;
-    struct inf_error err = {0};
     outcome->count = inf_shape_elements(&graph->values[graph->outputs[0].value].shape);
     outcome->y = calloc(outcome->count + 16, sizeof *outcome->y);
     size_t x_count = (size_t)(sample->images * sample->height * sample->width * sample->in);
@@ -148,41 +138,25 @@ static void run_graph(struct outcome *outcome, const struct sample *sample,
     cr_assert(outcome->y != NULL && x != NULL);
     for (size_t i = 0; i < x_count; i++)
         x[i] = draw_float(i + 7);
-    uint32_t devices_count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
-    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, devices_count,
-                                              &(struct inf_run_options){.precision = precision},
-                                              &err),
-                 INF_OK, "%s: %s", sample->what, err.text);
-    struct inf_execution execution = {
-        .inputs = (const void *[]){x}, .outputs = (void *[]){outcome->y}, .profile = true};
-    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s: %s", sample->what,
-                 err.text);
-    struct inf_node_profile steps[8];
-    uint32_t ran = inf_executable_profile(executable, 0, steps, 8);
-    outcome->kernels[0] = '\0';
-    for (uint32_t i = 0; i < ran && i < 8; i++)
-        if (steps[i].kernel != NULL && strlen(outcome->kernels) + 64 < sizeof outcome->kernels)
-            strcat(strcat(outcome->kernels, steps[i].kernel), " ");
-    inf_executable_destroy(&executable);
-    inf_device_unref(&devices[1]);
+    outcome->run =
+        run_beside_ref(graph, device, precision, (const void *[]){x}, (void *[]){outcome->y});
     free(x);
 }
 
 // Runs the sample, in which the choice of the convolution is fixed, and compares with ref.
 static void expect_agrees(const struct sample *sample, const char *choice,
-                          struct inf_device *device, const struct outcome *wanted, double tolerance)
+                          struct inf_device *device, const struct outcome *wanted, float tolerance)
 {
     struct outcome outcome;
-    run_graph(&outcome, sample, device, tolerance > 1e-3 ? INF_PRECISION_FP16 : INF_PRECISION_FP32);
+    char what[INF_RACE_WINNER_TEXT + 64];
+    run_sample(&outcome, sample, device,
+               tolerance > 1e-3f ? INF_PRECISION_FP16 : INF_PRECISION_FP32);
     cr_assert_eq(outcome.count, wanted->count);
-    for (size_t i = 0; i < wanted->count; i++)
-        cr_assert_leq(fabsf(outcome.y[i] - wanted->y[i]),
-                      (float)tolerance * fmaxf(1, fabsf(wanted->y[i])),
-                      "%s, %s: element %zu is %g, ref has %g", sample->what, choice, i,
-                      (double)outcome.y[i], (double)wanted->y[i]);
+    snprintf(what, sizeof what, "%s, %s", sample->what, choice);
+    expect_near(outcome.y, wanted->y, wanted->count, tolerance, what);
     if (strncmp(choice, "blocks", 6) == 0)
-        cr_expect_not_null(strstr(outcome.kernels, "conv_block"), "%s: %s, not by blocks",
-                           sample->what, outcome.kernels);
+        cr_expect_not_null(strstr(outcome.run.kernels, "conv_block"), "%s: %s, not by blocks",
+                           sample->what, outcome.run.kernels);
     free(outcome.y);
 }
 
@@ -211,19 +185,20 @@ static void list_candidates(struct vk_conv_candidates *candidates, const struct 
 }
 
 static void check_sample(const struct sample *sample, struct inf_device *device,
-                         struct inf_device *ref, enum inf_precision precision)
+                         enum inf_precision precision)
 {
     struct outcome wanted;
     struct vk_conv_candidates candidates;
     char name[INF_RACE_WINNER_TEXT];
-    run_graph(&wanted, sample, ref, INF_PRECISION_FP32);
+    run_sample(&wanted, sample, NULL, INF_PRECISION_FP32);
     reopen_races(device);
     list_candidates(&candidates, sample, device, precision);
     for (uint32_t i = 0; i < candidates.count; i++) {
         reopen_races(device);
         vk_conv_choice_print(&candidates.list[i], name);
         inf_race_results_fix(((struct vk_gpu *)device)->races, candidates.key, name);
-        expect_agrees(sample, name, device, &wanted, precision == INF_PRECISION_FP16 ? 0.1 : 2e-4);
+        expect_agrees(sample, name, device, &wanted,
+                      precision == INF_PRECISION_FP16 ? 0.1f : 2e-4f);
     }
     free(wanted.y);
 }
@@ -232,21 +207,19 @@ TestSuite(vulkan_race, .timeout = 600);
 
 Test(vulkan_race, has_candidates_that_agree_with_ref)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
-        check_sample(&samples[i], device, ref, INF_PRECISION_FP32);
-    inf_device_unref(&ref);
+        check_sample(&samples[i], device, INF_PRECISION_FP32);
     inf_device_unref(&device);
 }
 
 Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     if ((inf_device_info(device)->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
         cr_skip_test("the device has no 16-bit storage");
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += 3)
-        check_sample(&samples[i], device, ref, INF_PRECISION_FP16);
-    inf_device_unref(&ref);
+        check_sample(&samples[i], device, INF_PRECISION_FP16);
     inf_device_unref(&device);
 }
 
@@ -309,7 +282,7 @@ Test(vulkan_race, is_run_once_for_a_shape)
 
 Test(vulkan_race, leaves_out_shaders_that_compute_wrongly)
 {
-    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    struct inf_device *device = vulkan_open(NULL);
     struct vk_gpu *gpu = (struct vk_gpu *)device;
     const struct sample *sample = &samples[3];
     reopen_races(device);
@@ -319,10 +292,9 @@ Test(vulkan_race, leaves_out_shaders_that_compute_wrongly)
     cr_expect_geq(gpu->broken.count, 2, "%u variants are left out", gpu->broken.count);
     // The model is computed by another device, or by shaders that were not tried.
     struct outcome wanted;
-    run_graph(&wanted, sample, ref, INF_PRECISION_FP32);
-    expect_agrees(sample, "what is left", device, &wanted, 2e-4);
+    run_sample(&wanted, sample, NULL, INF_PRECISION_FP32);
+    expect_agrees(sample, "what is left", device, &wanted, 2e-4f);
     free(wanted.y);
-    inf_device_unref(&ref);
     inf_device_unref(&device);
 }
 
@@ -339,9 +311,8 @@ Test(vulkan_race, finds_results_that_are_wrong)
     struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, &segment, 0);
     lowering.candidates = &candidates;
     cr_assert_eq(vk_lower_node(&lowering, NULL), INF_OK);
-    struct inf_device *ref = open_ref();
     struct outcome right;
-    run_graph(&right, sample, ref, INF_PRECISION_FP32);
+    run_sample(&right, sample, NULL, INF_PRECISION_FP32);
     size_t x_count = (size_t)(sample->images * sample->height * sample->width * sample->in);
     float *x = malloc(x_count * sizeof *x);
     for (size_t i = 0; i < x_count; i++)
@@ -366,6 +337,5 @@ Test(vulkan_race, finds_results_that_are_wrong)
     free(x);
     free(right.y);
     inf_graph_destroy(&graph);
-    inf_device_unref(&ref);
     inf_device_unref(&device);
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
-#include "backends/ref/ref.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
@@ -53,35 +52,17 @@ static struct inf_graph *make_graph(const struct made *made)
 // computed each row.
 static bool run_graph(const struct made *made, struct inf_device *device, int32_t nan, float *y)
 {
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    struct inf_graph *graph = make_graph(made);
-    struct inf_device *devices[] = {device != NULL ? device : ref, ref};
-    struct inf_executable *executable = NULL;
-    struct inf_error err = {0};
-    float *x = malloc(ELEMENTS * sizeof(*x));
+    float *x = malloc((ELEMENTS + 16) * sizeof(*x));
     cr_assert_not_null(x);
-    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, device != NULL ? 2 : 1,
-                                              &(struct inf_run_options){0}, &err),
-                 INF_OK, "%s", err.text);
     // Elements are near 1, so that their product stays in range.
     for (size_t i = 0; i < ELEMENTS; i++)
         x[i] = 1 + ((float)(i * 7919 % 61) - 30) / 6000;
     if (nan != NOTHING)
         x[(size_t)(COLUMNS + nan) * CHANNELS] = NAN;
-    struct inf_execution execution = {
-        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
-    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
-    struct inf_node_profile steps[4];
-    uint32_t ran = inf_executable_profile(executable, 0, steps, 4);
-    bool found = false;
-    for (uint32_t i = 0; i < ran; i++)
-        found |= steps[i].kernel != NULL && strstr(steps[i].kernel, "_rows") != NULL;
-    inf_executable_destroy(&executable);
-    inf_device_unref(&ref);
+    struct graph_run run = run_beside_ref(make_graph(made), device, INF_PRECISION_FP32,
+                                          (const void *[]){x}, (void *[]){y});
     free(x);
-    return found;
+    return strstr(run.kernels, "_rows") != NULL;
 }
 
 static void expect_agrees(const struct made *made, struct inf_device *device, int32_t nan,

@@ -2,12 +2,10 @@
 // Convolutions that the vulkan backend computes with Winograd's algorithm if that is faster.
 // Results must equal the results of the reference device `ref`.
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
-#include "backends/ref/ref.h"
+#include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -63,38 +61,15 @@ static struct inf_graph *make_graph(enum inf_padding padding, bool summed)
     return graph;
 }
 
-static struct inf_device *open_ref(void)
-{
-    struct inf_device *ref = NULL;
-    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
-                 INF_OK);
-    return ref;
-}
-
-// Runs the graph and destroys it. Returns true if one step of the run used Winograd's algorithm.
+// Runs the graph and destroys it. Returns true if a step of the run used Winograd's algorithm.
 static bool run_graph(struct inf_graph *graph, struct inf_device *device, float *y)
 {
-    struct inf_device *devices[] = {device, open_ref()};
-    struct inf_executable *executable = NULL;
-    struct inf_error err = {0};
-    uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
-    static float x[IMAGES * HEIGHT * WIDTH * IN];
-    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, count,
-                                              &(struct inf_run_options){0}, &err),
-                 INF_OK, "%s", err.text);
+    static float x[IMAGES * HEIGHT * WIDTH * IN + 16];
     for (size_t i = 0; i < INF_ARRAY_LENGTH(x); i++)
         x[i] = draw_float(i + 7);
-    struct inf_execution execution = {
-        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
-    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
-    struct inf_node_profile steps[8];
-    uint32_t ran = inf_executable_profile(executable, 0, steps, 8);
-    bool found = false;
-    for (uint32_t i = 0; i < ran; i++)
-        found |= steps[i].kernel != NULL && strstr(steps[i].kernel, "winograd") != NULL;
-    inf_executable_destroy(&executable);
-    inf_device_unref(&devices[1]);
-    return found;
+    struct graph_run run =
+        run_beside_ref(graph, device, INF_PRECISION_FP32, (const void *[]){x}, (void *[]){y});
+    return strstr(run.kernels, "winograd") != NULL;
 }
 
 static void expect_agrees(struct inf_device *device, enum inf_padding padding, bool summed,
@@ -102,13 +77,9 @@ static void expect_agrees(struct inf_device *device, enum inf_padding padding, b
 {
     float *y = calloc(ELEMENTS + 16, sizeof(*y)), *wanted = calloc(ELEMENTS + 16, sizeof(*wanted));
     cr_assert(y != NULL && wanted != NULL);
-    struct inf_device *ref = open_ref();
-    run_graph(make_graph(padding, summed), ref, wanted);
+    run_graph(make_graph(padding, summed), NULL, wanted);
     cr_expect_eq(run_graph(make_graph(padding, summed), device, y), by_winograd);
-    for (size_t i = 0; i < ELEMENTS; i++)
-        cr_assert_leq(fabsf(y[i] - wanted[i]), 1e-4f * fmaxf(1, fabsf(wanted[i])),
-                      "element %zu is %g, ref has %g", i, (double)y[i], (double)wanted[i]);
-    inf_device_unref(&ref);
+    expect_near(y, wanted, ELEMENTS, 1e-4f, "winograd");
     free(y);
     free(wanted);
 }

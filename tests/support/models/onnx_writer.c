@@ -185,3 +185,35 @@ void inf_onnx_put_attr_ints(struct inf_pb_writer *writer, const char *name, cons
         inf_pb_put_int(writer, 8, values[i]);
     inf_pb_close(writer);
 }
+
+void inf_onnx_put_attr_float(struct inf_pb_writer *writer, const char *name, float value)
+{
+    open_attr(writer, name, 1);
+    inf_pb_put_float(writer, 2, value);
+    inf_pb_close(writer);
+}
+
+void inf_onnx_put_attr_floats(struct inf_pb_writer *writer, const char *name, const float *values,
+                              uint32_t count)
+{
+    open_attr(writer, name, 6);
+    for (uint32_t i = 0; i < count; i++)
+        inf_pb_put_float(writer, 7, values[i]);
+    inf_pb_close(writer);
+}
+
+void inf_onnx_put_attr_text(struct inf_pb_writer *writer, const char *name, const char *text)
+{
+    open_attr(writer, name, 3);
+    inf_pb_put_text(writer, 4, text);
+    inf_pb_close(writer);
+}
+
+void inf_onnx_put_attr_texts(struct inf_pb_writer *writer, const char *name,
+                             const char *const *texts, uint32_t count)
+{
+    open_attr(writer, name, 8);
+    for (uint32_t i = 0; i < count; i++)
+        inf_pb_put_text(writer, 9, texts[i]);
+    inf_pb_close(writer);
+}

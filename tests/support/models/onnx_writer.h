@@ -55,10 +55,23 @@ void inf_onnx_put_floats(struct inf_pb_writer *writer, const char *name, const i
 // Adds a constant tensor of rank 1 (an initialiser, field 5) of INT64, stored as raw_data.
 void inf_onnx_put_int64s(struct inf_pb_writer *writer, const char *name, const int64_t *data,
                          uint32_t count);
-// Adds an attribute to the open node: an integer.
+// These add an attribute to the open node: a number, a text, or a list of them.
 void inf_onnx_put_attr_int(struct inf_pb_writer *writer, const char *name, int64_t value);
-// Adds an attribute to the open node: a list of integers.
 void inf_onnx_put_attr_ints(struct inf_pb_writer *writer, const char *name, const int64_t *values,
                             uint32_t count);
+void inf_onnx_put_attr_float(struct inf_pb_writer *writer, const char *name, float value);
+void inf_onnx_put_attr_floats(struct inf_pb_writer *writer, const char *name, const float *values,
+                              uint32_t count);
+void inf_onnx_put_attr_text(struct inf_pb_writer *writer, const char *name, const char *text);
+void inf_onnx_put_attr_texts(struct inf_pb_writer *writer, const char *name,
+                             const char *const *texts, uint32_t count);
+
+// The lists with their elements as arguments, for example INF_ONNX_INTS(&writer, "axes", 0, 2).
+#define INF_ONNX_INTS(writer, name, ...)                                                           \
+    inf_onnx_put_attr_ints(writer, name, (const int64_t[]){__VA_ARGS__},                           \
+                           sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define INF_ONNX_FLOATS(writer, name, ...)                                                         \
+    inf_onnx_put_attr_floats(writer, name, (const float[]){__VA_ARGS__},                           \
+                             sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 #endif

@@ -110,7 +110,7 @@ def encode_model(case, outputs):
         if tensor is not None:
             graph += field(11, port(f"i{i}", tensor["dims"], TYPES[tensor["dtype"]]))
     for i, dtype in enumerate(outputs):
-        # Without a shape: that is what the runtime tells.
+        # The port has no shape, because the runtime computes it.
         graph += field(
             12, field(1, f"o{i}") + field(2, field(1, field(1, TYPES[dtype])))
         )
@@ -121,7 +121,7 @@ def encode_model(case, outputs):
 
 
 def record(cases, folder):
-    """Yields the outputs of each case, or an error's text."""
+    """Returns the outputs of each case, or a dictionary with the text of an error."""
     listed = []
     for number, case in enumerate(cases):
         path = os.path.join(folder, f"{number}.onnx")

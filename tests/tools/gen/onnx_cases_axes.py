@@ -4,6 +4,7 @@ from onnx_cases_classic import ints, number, tensor, text
 
 
 def case(name, op, attributes, inputs, made, opset=18):
+    """A case of ai.onnx; `made` has the types of the outputs."""
     return {
         "id": f"ai.onnx/{op}/{name}",
         "op": op,

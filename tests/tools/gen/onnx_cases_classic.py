@@ -38,6 +38,7 @@ def matrix(numbers, rows, columns, dtype="float32"):
 
 
 def case(name, op, attributes, x, made, opset=3):
+    """A case of ai.onnx.ml with one input; `made` has the types of the outputs."""
     return {
         "id": f"ai.onnx.ml/{op}/{name}",
         "op": op,

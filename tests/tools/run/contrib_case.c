@@ -144,7 +144,8 @@ static void write_value(struct inf_pb_writer *to, uint32_t field, const json_t *
         inf_pb_put_text(to, field, json_string_value(value));
 }
 
-// Writes a TensorProto of floats, doubles or integers as an attribute's value.
+// Writes the tensor of a case (FP32, FP64 or integers) as the value of an attribute, in a
+// TensorProto.
 static void write_tensor(struct inf_pb_writer *to, const json_t *tensor)
 {
     const struct type *type = find_type(tensor);

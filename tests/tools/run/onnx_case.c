@@ -35,7 +35,8 @@ static enum inf_code read_item(struct onnx_case *test, struct inf_span bytes,
     return INF_OK;
 }
 
-// Reads the tensors of a file: of a SequenceProto or OptionalProto if the port is such a one.
+// Reads the tensors of a file, which holds a SequenceProto or OptionalProto if the port is a
+// sequence or an optional.
 static enum inf_code read_items(struct onnx_case *test, const char *name,
                                 const struct inf_onnx_port *port, struct onnx_items *items,
                                 struct inf_error *err)
@@ -125,7 +126,7 @@ static enum inf_code make_ramp(struct onnx_case *test, struct inf_error *err)
     return INF_OK;
 }
 
-void onnx_case_settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
+void onnx_case_correct_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
 {
     if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
         tensor->dtype = INF_DTYPE_BF16;
@@ -149,7 +150,7 @@ static enum inf_code read_port(struct onnx_case *test, unsigned set, uint32_t in
             abort();
         snprintf(name, strlen(port->name) + 16, port->is_sequence ? "%s.%u" : "%s", port->name, i);
         test->dtypes[test->input_count] = inf_onnx_dtype(port->type);
-        onnx_case_settle_type(&test->given[test->input_count], test->dtypes[test->input_count]);
+        onnx_case_correct_type(&test->given[test->input_count], test->dtypes[test->input_count]);
         test->inputs[test->input_count++] = name;
     }
     return code;

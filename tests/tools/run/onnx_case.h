@@ -54,8 +54,8 @@ void onnx_case_drop_set(struct onnx_case *test);
 enum inf_code onnx_case_read_wanted(struct onnx_case *test, unsigned set, struct onnx_items *items,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Sets the type that the model declares if the file has another one: old test data stores the bits
-// of BF16 as UINT16.
-void onnx_case_settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted);
+// Sets the type of a tensor to BF16 if the model declares BF16 (`wanted`) and the file has UINT16,
+// because old test data stores the bits of BF16 as UINT16.
+void onnx_case_correct_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted);
 
 #endif

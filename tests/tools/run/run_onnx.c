@@ -83,7 +83,7 @@ static enum inf_code compare_output(struct onnx_case *test, const struct made *m
     static const struct tool_tolerance tolerance = {
         .atol = 1e-7, .rtol = 1e-3, .of_largest = ROUNDING};
     char has[INF_SHAPE_TEXT_SIZE], wants[INF_SHAPE_TEXT_SIZE];
-    onnx_case_settle_type(wanted, made->dtype);
+    onnx_case_correct_type(wanted, made->dtype);
     struct inf_npy reference = {
         .dtype = wanted->dtype, .shape = wanted->shape, .data = wanted->data->data};
     if (wanted->dtype != made->dtype || !inf_shape_equal(&wanted->shape, &made->shape))

@@ -14,6 +14,27 @@
 #include "backends/registry.h"
 #include "tests/support/models/onnx_writer.h"
 
+// The values of TensorProto.DataType that tests use.
+enum {
+    FLOAT = 1,
+    UINT8 = 2,
+    INT8 = 3,
+    UINT16 = 4,
+    INT32 = 6,
+    INT64 = 7,
+    STRING = 8,
+    BOOL = 9,
+    FLOAT16 = 10,
+    DOUBLE = 11,
+    E4M3FN = 17,
+    FLOAT8E5M2 = 19,
+    UINT4 = 21,
+    INT4 = 22,
+    E8M0 = 24,
+    UINT2 = 25,
+    INT2 = 26
+};
+
 static char folder[] = "/tmp/inf-control-XXXXXX";
 static int folder_fd;
 static struct inf_device *device;

@@ -6,11 +6,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    INT64 = 7
-};
-
 TestSuite(onnx_axes, .init = set_up, .fini = tear_down);
 
 // Loads a model of one node y = op(x, axes), x [2,3,2], with an attribute unless `attribute` is

@@ -10,26 +10,9 @@
 
 #define COUNT 64
 
-enum {
-    FLOAT = 1,
-    FLOAT16 = 10,
-    UINT16 = 4,
-    INT64 = 7,
-    STRING = 8
-};
-
 TestSuite(onnx_bits, .init = set_up, .fini = tear_down);
 
 // --- helpers ---
-
-static void put_float(struct inf_pb_writer *writer, const char *name, float value)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_float(writer, 2, value);
-    inf_pb_put_int(writer, 20, 1);
-    inf_pb_close(writer);
-}
 
 static struct inf_pb_writer open_model(int32_t from, int32_t to, const int64_t *dims, uint32_t rank)
 {
@@ -54,11 +37,11 @@ static void load_random(const char *op, bool seeded, const char *first, float a,
     struct inf_pb_writer writer = open_model(FLOAT, FLOAT, (int64_t[]){COUNT}, 1);
     inf_onnx_open_node(&writer, op, "x", NULL, "y");
     if (seeded)
-        put_float(&writer, "seed", 42);
+        inf_onnx_put_attr_float(&writer, "seed", 42);
     if (first != NULL)
-        put_float(&writer, first, a);
+        inf_onnx_put_attr_float(&writer, first, a);
     if (second != NULL)
-        put_float(&writer, second, b);
+        inf_onnx_put_attr_float(&writer, second, b);
     close_model(&writer);
     load_model(&writer);
 }
@@ -129,7 +112,7 @@ Test(onnx_bits, uniform_numbers_have_the_shape_of_the_attribute)
     inf_pb_put_text(&writer, 2, "r");
     inf_pb_put_text(&writer, 4, "RandomUniform");
     inf_onnx_put_attr_ints(&writer, "shape", (int64_t[]){2, 3}, 2);
-    put_float(&writer, "seed", 0);
+    inf_onnx_put_attr_float(&writer, "seed", 0);
     inf_pb_close(&writer);
     inf_onnx_open_node(&writer, "Add", "x", "r", "y");
     close_model(&writer);
@@ -153,13 +136,8 @@ static struct inf_pb_writer open_volume(const char *border, const char *mode)
     inf_onnx_put_port(&writer, 11, "g", FLOAT, (int64_t[]){1, 1, 1, 3, 3}, 5);
     inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){1, 1, 1, 1, 3}, 5);
     inf_onnx_open_node(&writer, "GridSample", "x", "g", "y");
-    for (int i = 0; i < 2; i++) {
-        inf_pb_open(&writer, 5);
-        inf_pb_put_text(&writer, 1, i == 0 ? "padding_mode" : "mode");
-        inf_pb_put_text(&writer, 4, i == 0 ? border : mode);
-        inf_pb_put_int(&writer, 20, 3);
-        inf_pb_close(&writer);
-    }
+    inf_onnx_put_attr_text(&writer, "padding_mode", border);
+    inf_onnx_put_attr_text(&writer, "mode", mode);
     close_model(&writer);
     return writer;
 }
@@ -219,11 +197,7 @@ static enum inf_code import_linear(int64_t length, int64_t q_heads, int64_t head
     inf_pb_put_text(&writer, 4, "LinearAttention");
     inf_onnx_put_attr_int(&writer, "q_num_heads", q_heads);
     inf_onnx_put_attr_int(&writer, "kv_num_heads", heads);
-    inf_pb_open(&writer, 5);
-    inf_pb_put_text(&writer, 1, "update_rule");
-    inf_pb_put_text(&writer, 4, "linear");
-    inf_pb_put_int(&writer, 20, 3);
-    inf_pb_close(&writer);
+    inf_onnx_put_attr_text(&writer, "update_rule", "linear");
     close_model(&writer);
     enum inf_code code = import_model(&writer, &graph);
     inf_graph_destroy(&graph);

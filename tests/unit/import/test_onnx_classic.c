@@ -6,11 +6,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    INT64 = 7
-};
-
 TestSuite(onnx_classic, .init = set_up, .fini = tear_down);
 
 // --- helpers that write models of one node from x to y ---
@@ -24,39 +19,6 @@ static struct inf_pb_writer open_node(const char *op)
     inf_pb_put_text(&writer, 7, "ai.onnx.ml");
     return writer;
 }
-
-static void put_text(struct inf_pb_writer *writer, const char *name, const char *text)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 3);
-    inf_pb_put_text(writer, 4, text);
-    inf_pb_close(writer);
-}
-
-static void put_floats(struct inf_pb_writer *writer, const char *name, const float *values,
-                       size_t count)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 6);
-    for (size_t i = 0; i < count; i++)
-        inf_pb_put_float(writer, 7, values[i]);
-    inf_pb_close(writer);
-}
-
-static void put_float(struct inf_pb_writer *writer, const char *name, float value)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 1);
-    inf_pb_put_float(writer, 2, value);
-    inf_pb_close(writer);
-}
-
-#define FLOATS(writer, name, ...)                                                                  \
-    put_floats(writer, name, (const float[]){__VA_ARGS__},                                         \
-               sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 static void close_node(struct inf_pb_writer *writer, int32_t type, struct inf_shape shape)
 {
@@ -85,20 +47,6 @@ static void expect_refused(struct inf_pb_writer writer, const char *part)
     cr_assert_not_null(strstr(err.text, part), "%s", err.text);
 }
 
-static void put_modes(struct inf_pb_writer *writer, const char *const *modes, size_t count)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, "nodes_modes");
-    inf_pb_put_int(writer, 20, 8);
-    for (size_t i = 0; i < count; i++)
-        inf_pb_put_text(writer, 9, modes[i]);
-    inf_pb_close(writer);
-}
-
-#define INTS(writer, name, ...)                                                                    \
-    inf_onnx_put_attr_ints(writer, name, (const int64_t[]){__VA_ARGS__},                           \
-                           sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-
 // Opens a node with two trees. Tree 0: x[1] <= 5 ? node 1 : (x[0] <= 3 ? node 3 : node 4). Tree 1:
 // x[0] <= 0 ? node 1 : node 2. A NaN goes to the true node in tree 1 and to the false node in tree
 // 0. `child` is the id of the true node of node 2 in tree 0; it is 3 in a valid tree.
@@ -107,23 +55,23 @@ static struct inf_pb_writer open_trees(const char *op, int64_t child)
     const char *const modes[] = {"BRANCH_LEQ", "LEAF",       "BRANCH_LEQ", "LEAF",
                                  "LEAF",       "BRANCH_LEQ", "LEAF",       "LEAF"};
     struct inf_pb_writer writer = open_node(op);
-    put_modes(&writer, modes, 8);
-    INTS(&writer, "nodes_treeids", 0, 0, 0, 0, 0, 1, 1, 1);
-    INTS(&writer, "nodes_nodeids", 0, 1, 2, 3, 4, 0, 1, 2);
-    INTS(&writer, "nodes_featureids", 1, 0, 0, 0, 0, 0, 0, 0);
-    INTS(&writer, "nodes_truenodeids", 1, 0, child, 0, 0, 1, 0, 0);
-    INTS(&writer, "nodes_falsenodeids", 2, 0, 4, 0, 0, 2, 0, 0);
-    INTS(&writer, "nodes_missing_value_tracks_true", 0, 0, 0, 0, 0, 1, 0, 0);
-    FLOATS(&writer, "nodes_values", 5, 0, 3, 0, 0, 0, 0, 0);
+    inf_onnx_put_attr_texts(&writer, "nodes_modes", modes, 8);
+    INF_ONNX_INTS(&writer, "nodes_treeids", 0, 0, 0, 0, 0, 1, 1, 1);
+    INF_ONNX_INTS(&writer, "nodes_nodeids", 0, 1, 2, 3, 4, 0, 1, 2);
+    INF_ONNX_INTS(&writer, "nodes_featureids", 1, 0, 0, 0, 0, 0, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_truenodeids", 1, 0, child, 0, 0, 1, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_falsenodeids", 2, 0, 4, 0, 0, 2, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_missing_value_tracks_true", 0, 0, 0, 0, 0, 1, 0, 0);
+    INF_ONNX_FLOATS(&writer, "nodes_values", 5, 0, 3, 0, 0, 0, 0, 0);
     return writer;
 }
 
 static void put_targets(struct inf_pb_writer *writer)
 {
-    INTS(writer, "target_treeids", 0, 0, 0, 1, 1);
-    INTS(writer, "target_nodeids", 1, 3, 4, 1, 2);
-    INTS(writer, "target_ids", 0, 0, 0, 0, 0);
-    FLOATS(writer, "target_weights", 1, 2, 4, 10, 20);
+    INF_ONNX_INTS(writer, "target_treeids", 0, 0, 0, 1, 1);
+    INF_ONNX_INTS(writer, "target_nodeids", 1, 3, 4, 1, 2);
+    INF_ONNX_INTS(writer, "target_ids", 0, 0, 0, 0, 0);
+    INF_ONNX_FLOATS(writer, "target_weights", 1, 2, 4, 10, 20);
 }
 
 // --- tests ---
@@ -131,8 +79,8 @@ static void put_targets(struct inf_pb_writer *writer)
 Test(onnx_classic, scaler_subtracts_then_multiplies)
 {
     struct inf_pb_writer writer = open_node("Scaler");
-    FLOATS(&writer, "offset", 1, 2);
-    FLOATS(&writer, "scale", 0.5f, 4);
+    INF_ONNX_FLOATS(&writer, "offset", 1, 2);
+    INF_ONNX_FLOATS(&writer, "scale", 0.5f, 4);
     expect_rows(writer, INF_SHAPE(2, 2), (float[]){3, 2, 1, 3}, INF_SHAPE(2, 2),
                 (float[]){1, 0, 0, 4});
 }
@@ -141,36 +89,36 @@ Test(onnx_classic, normalizer_divides_each_row)
 {
     const float x[] = {3, -4, 0, 0};
     struct inf_pb_writer writer = open_node("Normalizer");
-    put_text(&writer, "norm", "L2");
+    inf_onnx_put_attr_text(&writer, "norm", "L2");
     expect_rows(writer, INF_SHAPE(2, 2), x, INF_SHAPE(2, 2), (float[]){3 / 5.f, -4 / 5.f, 0, 0});
     writer = open_node("Normalizer");
-    put_text(&writer, "norm", "L1");
+    inf_onnx_put_attr_text(&writer, "norm", "L1");
     expect_rows(writer, INF_SHAPE(2, 2), x, INF_SHAPE(2, 2), (float[]){3 / 7.f, -4 / 7.f, 0, 0});
     writer = open_node("Normalizer");
-    put_text(&writer, "norm", "MAX");
+    inf_onnx_put_attr_text(&writer, "norm", "MAX");
     expect_rows(writer, INF_SHAPE(2, 2), x, INF_SHAPE(2, 2), (float[]){1, -4 / 3.f, 0, 0});
     writer = open_node("Normalizer");
-    put_text(&writer, "norm", "L3");
+    inf_onnx_put_attr_text(&writer, "norm", "L3");
     expect_refused(writer, "norm is 'L3'");
 }
 
 Test(onnx_classic, binarizer_is_0_at_the_threshold)
 {
     struct inf_pb_writer writer = open_node("Binarizer");
-    put_float(&writer, "threshold", 1);
+    inf_onnx_put_attr_float(&writer, "threshold", 1);
     expect_rows(writer, INF_SHAPE(1, 3), (float[]){0, 1, 2}, INF_SHAPE(1, 3), (float[]){0, 0, 1});
 }
 
 Test(onnx_classic, imputer_replaces_nan_or_a_number)
 {
     struct inf_pb_writer writer = open_node("Imputer");
-    FLOATS(&writer, "imputed_value_floats", 7, 8);
-    put_float(&writer, "replaced_value_float", NAN);
+    INF_ONNX_FLOATS(&writer, "imputed_value_floats", 7, 8);
+    inf_onnx_put_attr_float(&writer, "replaced_value_float", NAN);
     expect_rows(writer, INF_SHAPE(2, 2), (float[]){NAN, 1, 2, NAN}, INF_SHAPE(2, 2),
                 (float[]){7, 1, 2, 8});
     writer = open_node("Imputer");
-    FLOATS(&writer, "imputed_value_floats", 7);
-    put_float(&writer, "replaced_value_float", -1);
+    INF_ONNX_FLOATS(&writer, "imputed_value_floats", 7);
+    inf_onnx_put_attr_float(&writer, "replaced_value_float", -1);
     expect_rows(writer, INF_SHAPE(1, 2), (float[]){-1, 3}, INF_SHAPE(1, 2), (float[]){7, 3});
 }
 
@@ -187,16 +135,16 @@ Test(onnx_classic, one_hot_encoder_adds_an_axis)
 Test(onnx_classic, linear_regressor_has_a_row_of_coefficients_for_each_target)
 {
     struct inf_pb_writer writer = open_node("LinearRegressor");
-    FLOATS(&writer, "coefficients", 1, 2, 3, 4);
-    FLOATS(&writer, "intercepts", 10, 20);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 2, 3, 4);
+    INF_ONNX_FLOATS(&writer, "intercepts", 10, 20);
     inf_onnx_put_attr_int(&writer, "targets", 2);
     expect_rows(writer, INF_SHAPE(2, 2), (float[]){1, 1, 2, 0}, INF_SHAPE(2, 2),
                 (float[]){13, 27, 12, 26});
     writer = open_node("LinearRegressor");
-    FLOATS(&writer, "coefficients", 1, 2, 3);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 2, 3);
     expect_refused(writer, "3 coefficients");
     writer = open_node("LinearRegressor");
-    FLOATS(&writer, "coefficients", 1, 2, 3, 4);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 2, 3, 4);
     expect_refused(writer, "targets is 1");
 }
 
@@ -204,8 +152,8 @@ Test(onnx_classic, linear_classifier_names_the_class_of_the_largest_score)
 {
     struct inf_pb_writer writer = open_node("LinearClassifier");
     inf_pb_put_text(&writer, 2, "scores");
-    FLOATS(&writer, "coefficients", 1, 0, 0, 1, 1, 1);
-    FLOATS(&writer, "intercepts", 0, 0, -3);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 0, 0, 1, 1, 1);
+    INF_ONNX_FLOATS(&writer, "intercepts", 0, 0, -3);
     inf_onnx_put_attr_ints(&writer, "classlabels_ints", (int64_t[]){4, 7, 9}, 3);
     inf_pb_close(&writer);
     inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){-1, 2}, 2);
@@ -219,7 +167,7 @@ Test(onnx_classic, linear_classifier_names_the_class_of_the_largest_score)
     const int64_t labels[] = {4, 7, 9};
     cr_assert_arr_eq(buffers[1], labels, sizeof labels);
     writer = open_node("LinearClassifier");
-    FLOATS(&writer, "coefficients", 1, 0);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 0);
     expect_refused(writer, "has neither classlabels_ints nor classlabels_strings");
 }
 
@@ -228,12 +176,12 @@ Test(onnx_classic, trees_add_the_weights_of_the_leaves_that_are_reached)
     const float x[] = {0, 5, 3, 6, 4, 6, NAN, 6, -1, NAN};
     struct inf_pb_writer writer = open_trees("TreeEnsembleRegressor", 3);
     put_targets(&writer);
-    FLOATS(&writer, "base_values", 0.5f);
+    INF_ONNX_FLOATS(&writer, "base_values", 0.5f);
     expect_rows(writer, INF_SHAPE(5, 2), x, INF_SHAPE(5, 1),
                 (float[]){11.5f, 22.5f, 24.5f, 14.5f, 12.5f});
     writer = open_trees("TreeEnsembleRegressor", 3);
     put_targets(&writer);
-    put_text(&writer, "aggregate_function", "AVERAGE");
+    inf_onnx_put_attr_text(&writer, "aggregate_function", "AVERAGE");
     expect_rows(writer, INF_SHAPE(2, 2), x, INF_SHAPE(2, 1), (float[]){5.5f, 11});
 }
 
@@ -241,11 +189,11 @@ Test(onnx_classic, trees_choose_the_class_of_the_largest_sum)
 {
     struct inf_pb_writer writer = open_trees("TreeEnsembleClassifier", 3);
     inf_pb_put_text(&writer, 2, "scores");
-    INTS(&writer, "class_treeids", 0, 0, 0, 1, 1);
-    INTS(&writer, "class_nodeids", 1, 3, 4, 1, 2);
-    INTS(&writer, "class_ids", 0, 1, 2, 0, 2);
-    FLOATS(&writer, "class_weights", 1, 5, 2, 3, 1);
-    INTS(&writer, "classlabels_int64s", 7, 8, 9);
+    INF_ONNX_INTS(&writer, "class_treeids", 0, 0, 0, 1, 1);
+    INF_ONNX_INTS(&writer, "class_nodeids", 1, 3, 4, 1, 2);
+    INF_ONNX_INTS(&writer, "class_ids", 0, 1, 2, 0, 2);
+    INF_ONNX_FLOATS(&writer, "class_weights", 1, 5, 2, 3, 1);
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 7, 8, 9);
     inf_pb_close(&writer);
     inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){-1, 2}, 2);
     inf_onnx_put_port(&writer, 12, "scores", FLOAT, (int64_t[]){-1, -1}, 2);

@@ -6,12 +6,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    UINT8 = 2,
-    INT32 = 6
-};
-
 TestSuite(onnx_contrib, .init = set_up, .fini = tear_down);
 
 // --- helpers that write models ---

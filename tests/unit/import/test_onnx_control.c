@@ -7,12 +7,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    INT64 = 7,
-    BOOL = 9
-};
-
 TestSuite(onnx_control, .init = set_up, .fini = tear_down);
 
 // --- helpers that write models ---

@@ -115,11 +115,7 @@ static struct inf_pb_writer seed_resize(void)
     inf_pb_put_text(&writer, 1, "scales");
     inf_pb_put_text(&writer, 2, "y");
     inf_pb_put_text(&writer, 4, "Resize");
-    inf_pb_open(&writer, 5);
-    inf_pb_put_text(&writer, 1, "mode");
-    inf_pb_put_text(&writer, 4, "cubic");
-    inf_pb_put_int(&writer, 20, 3);
-    inf_pb_close(&writer);
+    inf_onnx_put_attr_text(&writer, "mode", "cubic");
     inf_pb_close(&writer);
     return writer;
 }

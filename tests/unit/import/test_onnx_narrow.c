@@ -10,19 +10,6 @@
 
 #define PIECE 64 // elements of one run
 
-enum {
-    FLOAT = 1,
-    INT8 = 3,
-    INT64 = 7,
-    DOUBLE = 11,
-    E4M3FN = 17,
-    UINT4 = 21,
-    INT4 = 22,
-    E8M0 = 24,
-    UINT2 = 25,
-    INT2 = 26
-};
-
 TestSuite(onnx_narrow, .init = set_up, .fini = tear_down);
 
 // A float type of at most 8 bits with a sign. `overflow` is the code of numbers that are too large
@@ -61,13 +48,8 @@ static void load_cast(int32_t from, int32_t to, bool saturate, const char *mode)
     struct inf_pb_writer writer;
     open_cast(&writer, from, to);
     inf_onnx_put_attr_int(&writer, "saturate", saturate);
-    if (mode != NULL) {
-        inf_pb_open(&writer, 5);
-        inf_pb_put_text(&writer, 1, "round_mode");
-        inf_pb_put_text(&writer, 4, mode);
-        inf_pb_put_int(&writer, 20, 3);
-        inf_pb_close(&writer);
-    }
+    if (mode != NULL)
+        inf_onnx_put_attr_text(&writer, "round_mode", mode);
     inf_pb_close(&writer);
     inf_pb_close(&writer);
     load_model(&writer);
@@ -300,11 +282,7 @@ Test(onnx_narrow, cast_refuses_unknown_round_modes)
     struct inf_graph *graph = NULL;
     struct inf_pb_writer writer;
     open_cast(&writer, FLOAT, E8M0);
-    inf_pb_open(&writer, 5);
-    inf_pb_put_text(&writer, 1, "round_mode");
-    inf_pb_put_text(&writer, 4, "sideways");
-    inf_pb_put_int(&writer, 20, 3);
-    inf_pb_close(&writer);
+    inf_onnx_put_attr_text(&writer, "round_mode", "sideways");
     inf_pb_close(&writer);
     inf_pb_close(&writer);
     cr_assert_eq(import_model(&writer, &graph), INF_INVALID);

@@ -5,12 +5,10 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
+// Fields of TypeProto.
 enum {
-    FLOAT = 1,
-    BOOL = 9,
-    SEQUENCE = 4, // fields of TypeProto
-    OPTIONAL = 9,
-    FLOAT8E5M2 = 19
+    SEQUENCE = 4,
+    OPTIONAL = 9
 };
 
 static int32_t element_type = FLOAT; // of sequences and optionals

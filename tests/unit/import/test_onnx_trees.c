@@ -8,12 +8,6 @@
 
 #include "tests/unit/import/onnx_run_kit.h"
 
-enum {
-    FLOAT = 1,
-    UINT8 = 2,
-    INT64 = 7
-};
-
 TestSuite(onnx_trees, .init = set_up, .fini = tear_down);
 
 static struct inf_pb_writer open_node(const char *op)
@@ -28,45 +22,6 @@ static struct inf_pb_writer open_node(const char *op)
     inf_onnx_open_node(&writer, op, "x", NULL, "y");
     inf_pb_put_text(&writer, 7, "ai.onnx.ml");
     return writer;
-}
-
-#define INTS(writer, name, ...)                                                                    \
-    inf_onnx_put_attr_ints(writer, name, (const int64_t[]){__VA_ARGS__},                           \
-                           sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-
-#define FLOATS(writer, name, ...)                                                                  \
-    put_floats(writer, name, (const float[]){__VA_ARGS__},                                         \
-               sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
-
-static void put_floats(struct inf_pb_writer *writer, const char *name, const float *values,
-                       size_t count)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 6);
-    for (size_t i = 0; i < count; i++)
-        inf_pb_put_float(writer, 7, values[i]);
-    inf_pb_close(writer);
-}
-
-static void put_texts(struct inf_pb_writer *writer, const char *name, const char *const *texts,
-                      size_t count)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 8);
-    for (size_t i = 0; i < count; i++)
-        inf_pb_put_text(writer, 9, texts[i]);
-    inf_pb_close(writer);
-}
-
-static void put_text(struct inf_pb_writer *writer, const char *name, const char *text)
-{
-    inf_pb_open(writer, 5);
-    inf_pb_put_text(writer, 1, name);
-    inf_pb_put_int(writer, 20, 3);
-    inf_pb_put_text(writer, 4, text);
-    inf_pb_close(writer);
 }
 
 // Adds an attribute that is a tensor of `count` elements of `type`.
@@ -131,13 +86,13 @@ static void expect_refused(struct inf_pb_writer writer, const char *part)
 static struct inf_pb_writer open_stump(const char *op, const char *mode)
 {
     struct inf_pb_writer writer = open_node(op);
-    put_texts(&writer, "nodes_modes", (const char *const[]){mode, "LEAF", "LEAF"}, 3);
-    INTS(&writer, "nodes_treeids", 0, 0, 0);
-    INTS(&writer, "nodes_nodeids", 0, 1, 2);
-    INTS(&writer, "nodes_featureids", 0, 0, 0);
-    INTS(&writer, "nodes_truenodeids", 1, 0, 0);
-    INTS(&writer, "nodes_falsenodeids", 2, 0, 0);
-    FLOATS(&writer, "nodes_values", 0, 0, 0);
+    inf_onnx_put_attr_texts(&writer, "nodes_modes", (const char *const[]){mode, "LEAF", "LEAF"}, 3);
+    INF_ONNX_INTS(&writer, "nodes_treeids", 0, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_nodeids", 0, 1, 2);
+    INF_ONNX_INTS(&writer, "nodes_featureids", 0, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_truenodeids", 1, 0, 0);
+    INF_ONNX_INTS(&writer, "nodes_falsenodeids", 2, 0, 0);
+    INF_ONNX_FLOATS(&writer, "nodes_values", 0, 0, 0);
     return writer;
 }
 
@@ -153,14 +108,14 @@ static void put_weights(struct inf_pb_writer *writer, const char *prefix, const 
     snprintf(name, sizeof name, "%s_ids", prefix);
     inf_onnx_put_attr_ints(writer, name, ids, count);
     snprintf(name, sizeof name, "%s_weights", prefix);
-    put_floats(writer, name, weights, count);
+    inf_onnx_put_attr_floats(writer, name, weights, count);
 }
 
 Test(onnx_trees, two_classes_with_weights_for_both_have_the_label_of_the_larger_score)
 {
     struct inf_pb_writer writer = open_stump("TreeEnsembleClassifier", "BRANCH_LEQ");
     inf_pb_put_text(&writer, 2, "scores");
-    INTS(&writer, "classlabels_int64s", 5, 6);
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 5, 6);
     put_weights(&writer, "class", (int64_t[]){0, 1, 0, 1}, (float[]){0.75f, 0.25f, 0.125f, 0.5f},
                 4);
     expect_classes(writer, 2, (float[]){-1, 0, 1, 0}, (int64_t[]){5, 6},
@@ -171,13 +126,13 @@ Test(onnx_trees, one_class_with_weights_decides_at_a_half_or_at_0)
 {
     struct inf_pb_writer writer = open_stump("TreeEnsembleClassifier", "BRANCH_LEQ");
     inf_pb_put_text(&writer, 2, "scores");
-    INTS(&writer, "classlabels_int64s", 5, 6);
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 5, 6);
     put_weights(&writer, "class", (int64_t[]){0, 0}, (float[]){0.5f, 0.75f}, 2);
     expect_classes(writer, 2, (float[]){-1, 0, 1, 0}, (int64_t[]){5, 6},
                    (float[]){0.5f, 0.5f, 0.25f, 0.75f});
     writer = open_stump("TreeEnsembleClassifier", "BRANCH_LEQ");
     inf_pb_put_text(&writer, 2, "scores");
-    INTS(&writer, "classlabels_int64s", 5, 6);
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 5, 6);
     put_weights(&writer, "class", (int64_t[]){1, 1}, (float[]){-0.5f, 0.25f}, 2);
     expect_classes(writer, 2, (float[]){-1, 0, 1, 0}, (int64_t[]){5, 6},
                    (float[]){0, -0.5f, 0, 0.25f});
@@ -186,24 +141,24 @@ Test(onnx_trees, one_class_with_weights_decides_at_a_half_or_at_0)
 Test(onnx_trees, refuse_what_onnx_runtime_makes_no_sense_of)
 {
     struct inf_pb_writer writer = open_stump("TreeEnsembleClassifier", "BRANCH_LEQ");
-    INTS(&writer, "classlabels_int64s", 5, 6);
-    FLOATS(&writer, "base_values", 1);
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 5, 6);
+    INF_ONNX_FLOATS(&writer, "base_values", 1);
     put_weights(&writer, "class", (int64_t[]){1, 1}, (float[]){-0.5f, 0.25f}, 2);
     expect_refused(writer, "base_values beside weights of the second class alone");
     writer = open_stump("TreeEnsembleClassifier", "BRANCH_LEQ");
-    INTS(&writer, "classlabels_int64s", 5, 6);
-    put_text(&writer, "post_transform", "PROBIT");
+    INF_ONNX_INTS(&writer, "classlabels_int64s", 5, 6);
+    inf_onnx_put_attr_text(&writer, "post_transform", "PROBIT");
     put_weights(&writer, "class", (int64_t[]){0, 0}, (float[]){0.5f, 0.25f}, 2);
     expect_refused(writer, "PROBIT");
     writer = open_stump("TreeEnsembleRegressor", "BRANCH_MEMBER");
     put_weights(&writer, "target", (int64_t[]){0, 0}, (float[]){1, 2}, 2);
     expect_refused(writer, "nodes compare by BRANCH_MEMBER");
     writer = open_stump("TreeEnsembleRegressor", "BRANCH_LEQ");
-    FLOATS(&writer, "base_values", 1, 2, 3);
+    INF_ONNX_FLOATS(&writer, "base_values", 1, 2, 3);
     put_weights(&writer, "target", (int64_t[]){0, 0}, (float[]){1, 2}, 2);
     expect_refused(writer, "base_values is not one number for each of 1");
     writer = open_stump("TreeEnsembleRegressor", "BRANCH_LEQ");
-    put_text(&writer, "aggregate_function", "MEDIAN");
+    inf_onnx_put_attr_text(&writer, "aggregate_function", "MEDIAN");
     put_weights(&writer, "target", (int64_t[]){0, 0}, (float[]){1, 2}, 2);
     expect_refused(writer, "aggregate_function is 'MEDIAN'");
 }
@@ -213,9 +168,9 @@ Test(onnx_trees, the_score_of_an_output_that_no_leaf_has_is_its_base)
     static const char *const functions[] = {"MIN", "MAX", "SUM"};
     for (int i = 0; i < 3; i++) {
         struct inf_pb_writer writer = open_stump("TreeEnsembleRegressor", "BRANCH_LEQ");
-        put_text(&writer, "aggregate_function", functions[i]);
+        inf_onnx_put_attr_text(&writer, "aggregate_function", functions[i]);
         inf_onnx_put_attr_int(&writer, "n_targets", 2);
-        FLOATS(&writer, "base_values", 10, 20);
+        INF_ONNX_FLOATS(&writer, "base_values", 10, 20);
         put_weights(&writer, "target", (int64_t[]){0, 1}, (float[]){3, -4}, 2);
         expect_scores(writer, 2, (float[]){-1, 0, 1, 0}, 2, (float[]){13, 20, 10, 16});
     }
@@ -229,7 +184,7 @@ Test(onnx_trees, leaves_with_two_weights_for_one_output_combine_them)
     } cases[] = {{"SUM", 4, 1}, {"MIN", 1, -1}, {"MAX", 3, 2}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         struct inf_pb_writer writer = open_stump("TreeEnsembleRegressor", "BRANCH_LEQ");
-        put_text(&writer, "aggregate_function", cases[i].function);
+        inf_onnx_put_attr_text(&writer, "aggregate_function", cases[i].function);
         put_weights(&writer, "target", (int64_t[]){0, 0, 0, 0}, (float[]){1, 3, 2, -1}, 4);
         expect_scores(writer, 2, (float[]){-1, 0, 1, 0}, 1,
                       (float[]){cases[i].left, cases[i].right});
@@ -252,18 +207,18 @@ static struct inf_pb_writer open_flat(const struct change *change)
     const uint8_t modes[] = {6, (uint8_t)(1 + change->mode)};
     const float splits[] = {0, 1}, weights[] = {1, 2, -3}, members[] = {2, 3, NAN};
     struct inf_pb_writer writer = open_node("TreeEnsemble");
-    INTS(&writer, "tree_roots", change->root);
+    INF_ONNX_INTS(&writer, "tree_roots", change->root);
     put_tensor(&writer, "nodes_modes", UINT8, modes, (size_t)(2 + change->modes));
     put_tensor(&writer, "nodes_splits", FLOAT, splits, 2);
     put_tensor(&writer, "leaf_weights", FLOAT, weights, 3);
     if (!change->no_members)
         put_tensor(&writer, "membership_values", FLOAT, members, 3);
-    INTS(&writer, "nodes_featureids", 1, change->feature);
-    INTS(&writer, "nodes_truenodeids", 0, 1);
-    INTS(&writer, "nodes_trueleafs", 1, 1);
-    INTS(&writer, "nodes_falsenodeids", 1 + change->child, 2);
-    INTS(&writer, "nodes_falseleafs", 0, 1);
-    INTS(&writer, "leaf_targetids", 0, 0, 1 + change->target);
+    INF_ONNX_INTS(&writer, "nodes_featureids", 1, change->feature);
+    INF_ONNX_INTS(&writer, "nodes_truenodeids", 0, 1);
+    INF_ONNX_INTS(&writer, "nodes_trueleafs", 1, 1);
+    INF_ONNX_INTS(&writer, "nodes_falsenodeids", 1 + change->child, 2);
+    INF_ONNX_INTS(&writer, "nodes_falseleafs", 0, 1);
+    INF_ONNX_INTS(&writer, "leaf_targetids", 0, 0, 1 + change->target);
     inf_onnx_put_attr_int(&writer, "n_targets", 2);
     inf_onnx_put_attr_int(&writer, "post_transform", change->transform);
     inf_onnx_put_attr_int(&writer, "aggregate_function", 1 + change->aggregate);
@@ -313,11 +268,11 @@ static struct inf_pb_writer open_machine(int64_t per_class, uint32_t coefficient
 {
     static const float numbers[8] = {1, -1, 0.5f, 2, 1, 1, 1, 1};
     struct inf_pb_writer writer = open_node("SVMClassifier");
-    INTS(&writer, "classlabels_ints", 1, 2);
-    INTS(&writer, "vectors_per_class", 1, per_class);
-    FLOATS(&writer, "support_vectors", 1, 2, 3, 4);
-    FLOATS(&writer, "kernel_params", 0.5f, 0, 0);
-    put_floats(&writer, "coefficients", numbers, coefficients);
+    INF_ONNX_INTS(&writer, "classlabels_ints", 1, 2);
+    INF_ONNX_INTS(&writer, "vectors_per_class", 1, per_class);
+    INF_ONNX_FLOATS(&writer, "support_vectors", 1, 2, 3, 4);
+    INF_ONNX_FLOATS(&writer, "kernel_params", 0.5f, 0, 0);
+    inf_onnx_put_attr_floats(&writer, "coefficients", numbers, coefficients);
     return writer;
 }
 
@@ -326,29 +281,29 @@ Test(onnx_trees, machines_whose_lists_do_not_fit_are_refused)
     struct inf_pb_writer writer = open_machine(1, 2);
     expect_refused(writer, "lacks coefficients or rho");
     writer = open_machine(2, 3);
-    FLOATS(&writer, "rho", 1);
+    INF_ONNX_FLOATS(&writer, "rho", 1);
     expect_refused(writer, "support_vectors has 4 numbers, wanted 3 vectors of 2");
     writer = open_machine(-1, 2);
-    FLOATS(&writer, "rho", 1);
+    INF_ONNX_FLOATS(&writer, "rho", 1);
     expect_refused(writer, "class 1 has -1 vectors");
     writer = open_machine(1, 3);
-    FLOATS(&writer, "rho", 1);
+    INF_ONNX_FLOATS(&writer, "rho", 1);
     expect_refused(writer, "3 coefficients for 2 vectors");
     writer = open_machine(1, 2);
-    FLOATS(&writer, "rho", 1, 2);
+    INF_ONNX_FLOATS(&writer, "rho", 1, 2);
     expect_refused(writer, "rho has 2 numbers, wanted 1");
     writer = open_machine(1, 2);
-    FLOATS(&writer, "rho", 1);
-    FLOATS(&writer, "prob_a", 1);
+    INF_ONNX_FLOATS(&writer, "rho", 1);
+    INF_ONNX_FLOATS(&writer, "prob_a", 1);
     expect_refused(writer, "prob_a has 1 numbers and prob_b 0");
     writer = open_machine(1, 2);
-    FLOATS(&writer, "rho", 1);
-    put_text(&writer, "kernel_type", "WAVE");
+    INF_ONNX_FLOATS(&writer, "rho", 1);
+    inf_onnx_put_attr_text(&writer, "kernel_type", "WAVE");
     expect_refused(writer, "kernel_type is 'WAVE'");
     writer = open_node("SVMRegressor");
-    FLOATS(&writer, "support_vectors", 1, 2, 3, 4);
-    FLOATS(&writer, "coefficients", 1, 2, 3);
-    FLOATS(&writer, "rho", 1);
+    INF_ONNX_FLOATS(&writer, "support_vectors", 1, 2, 3, 4);
+    INF_ONNX_FLOATS(&writer, "coefficients", 1, 2, 3);
+    INF_ONNX_FLOATS(&writer, "rho", 1);
     inf_onnx_put_attr_int(&writer, "n_supports", 2);
     expect_refused(writer, "3 coefficients for 2 vectors");
 }

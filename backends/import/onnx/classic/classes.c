@@ -31,7 +31,7 @@ static uint32_t add_probit(struct inf_builder *b, uint32_t p)
 }
 
 // Adds a softmax along the last axis in which scores of 0 stay 0 and the others share the sum.
-// ONNX Runtime takes what is within 1e-7 of 0 for 0 and multiplies it by e^-max.
+// Like ONNX Runtime, treats scores within 1e-7 of 0 as 0, and multiplies them by e^-max.
 static uint32_t add_softmax_zero(struct inf_builder *b, uint32_t x)
 {
     const struct inf_ints axis = {.count = 1, .values = {inf_build_rank(b, x) - 1}};
@@ -68,12 +68,18 @@ uint32_t inf_onnx_post_transform(struct inf_onnx_scope *s, uint32_t x)
     return inf_onnx_apply_transform(s, x, inf_onnx_attr_text(s, "post_transform", "NONE"));
 }
 
-void inf_onnx_choose_class(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
+void inf_onnx_choose_label(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
                            uint32_t y)
 {
     struct inf_build_node node = inf_build_describe(INF_OP_ARG, y, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.arg.axis = 1;
     s->outputs[0] = inf_build_gather(&s->b, classes->labels, inf_build_value(&s->b, &node), 0);
+}
+
+void inf_onnx_choose_class(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
+                           uint32_t y)
+{
+    inf_onnx_choose_label(s, classes, y);
     inf_onnx_set_scores(s, inf_onnx_post_transform(s, y));
 }
 

@@ -19,6 +19,11 @@ struct inf_onnx_classes {
     int64_t count;
 };
 
+// Sets the first output of a classifier: the label of the largest element of each row of y
+// [rows, count], the first one if several are largest.
+void inf_onnx_choose_label(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
+                           uint32_t y);
+
 // Sets the outputs of a classifier: the label of the largest score of each row of y [rows, count],
 // and the transformed scores.
 void inf_onnx_choose_class(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
@@ -29,9 +34,10 @@ void inf_onnx_choose_class(struct inf_onnx_scope *s, const struct inf_onnx_class
 void inf_onnx_choose_of_two(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
                             uint32_t y, double border);
 
-// Returns the scores [rows, 2] of two classes, of which y [rows, 1] is the second, as ONNX Runtime
-// computes them: by LOGISTIC those of -y and y; else y and its complement to 1 (`from_one`) or 0,
-// whatever post_transform is. Latches a failure if it is PROBIT.
+// Returns the scores [rows, 2] of two classes from y [rows, 1], the score of the second class, as
+// ONNX Runtime computes them. If post_transform is LOGISTIC, they are the logistic function of -y
+// and y. Latches a failure if it is PROBIT. For all other values they are y and, before it, 1 - y
+// (`from_one`) or -y.
 uint32_t inf_onnx_pair_scores(struct inf_onnx_scope *s, uint32_t y, bool from_one);
 
 // Sets the second output of a classifier, if the node has it.

@@ -126,16 +126,8 @@ static void lower_linear_regressor(struct inf_onnx_scope *s)
     s->outputs[0] = inf_onnx_post_transform(s, y);
 }
 
-// Sets the outputs of a classifier of two classes with one row of coefficients.
-static void choose_by_sign(struct inf_onnx_scope *s, const struct inf_onnx_classes *classes,
-                           uint32_t y)
-{
-    inf_onnx_choose_of_two(s, classes, y, 0);
-    inf_onnx_set_scores(s, inf_onnx_pair_scores(s, y, true));
-}
-
-// Lowers LinearClassifier. Outputs: the label of the largest score of each row,
-// and all scores.
+// Lowers LinearClassifier. Outputs: the label of the largest score of each row, and all scores.
+// With one row of coefficients for two classes, the sign of the score decides.
 static void lower_linear_classifier(struct inf_onnx_scope *s)
 {
     int64_t count = 0;
@@ -146,13 +138,15 @@ static void lower_linear_classifier(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     classes.count = inf_build_known_dim(&s->b, classes.labels, 0);
-    if (count == 1 && classes.count == 2)
-        choose_by_sign(s, &classes, y);
-    else if (count != classes.count)
+    if (count == 1 && classes.count == 2) {
+        inf_onnx_choose_of_two(s, &classes, y, 0);
+        inf_onnx_set_scores(s, inf_onnx_pair_scores(s, y, true));
+    } else if (count != classes.count) {
         inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld labels for %lld scores, wanted as many",
                        (long long)classes.count, (long long)count);
-    else
+    } else {
         inf_onnx_choose_class(s, &classes, y);
+    }
 }
 
 static const struct inf_onnx_op ops[] = {

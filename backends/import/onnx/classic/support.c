@@ -22,7 +22,9 @@
 
 // The attributes that regressors and classifiers share.
 struct machine {
-    uint32_t coefficients, vectors; // constants [...]; vectors is none for a linear model
+    // Constants: coefficients [coefficient_count] and vectors [vector_count, features]. `vectors`
+    // is not used for a linear model, whose vector_count is 0.
+    uint32_t coefficients, vectors;
     int64_t coefficient_count, vector_count, features;
     const char *kernel; // LINEAR, POLY, RBF or SIGMOID
     double gamma, coef0, degree;
@@ -39,7 +41,7 @@ static const float *read_floats(struct inf_onnx_scope *s, const char *name, int6
     return is_there ? s->b.graph->values[value].data->data : NULL;
 }
 
-// Reads the kernel and the parameters of the machine, whose vectors are `vector_count`.
+// Reads the kernel and the parameters of a machine with `vector_count` support vectors.
 static void read_machine(struct inf_onnx_scope *s, struct machine *machine, int64_t vector_count)
 {
     int64_t count = 0;
@@ -109,7 +111,7 @@ static uint32_t add_linear(struct inf_onnx_scope *s, struct machine *machine, in
                        (long long)outputs);
     uint32_t rows =
         inf_build_reshape(&s->b, machine->coefficients, (int64_t[]){outputs, machine->features}, 2);
-    // ONNX Runtime has linear kernels here, whatever kernel_type is.
+    // ONNX Runtime computes linear kernels here, whatever kernel_type is.
     machine->kernel = "LINEAR";
     uint32_t y = add_kernel(s, machine, rows);
     return inf_build_ok(&s->b)
@@ -150,7 +152,8 @@ static void lower_regressor(struct inf_onnx_scope *s)
 
 // --- operator SVMClassifier ---
 
-// Where the vectors of each class are.
+// The number of classes and of their pairs, and which support vectors belong to each class: those
+// of class i are the `counts[i]` vectors from index `starts[i]` on.
 struct support {
     int64_t classes, pairs;
     int64_t counts[CLASSES_MAX], starts[CLASSES_MAX];
@@ -180,9 +183,10 @@ static int64_t read_support(struct inf_onnx_scope *s, struct support *support, i
     return inf_build_ok(&s->b) ? total : 0;
 }
 
-// Adds the constant [vectors, pairs] of the coefficients of all machines. The attribute is a matrix
-// [classes - 1, vectors]: a vector of class i has its coefficient against class j > i in row j - 1,
-// and one of class j its coefficient against class i in row i.
+// Adds a constant [vectors, pairs]: the coefficient of each support vector in the machine of each
+// pair of classes, or 0 if the vector is of neither class. The attribute is a matrix
+// [classes - 1, vectors]. For the pair (i, j), i < j, the coefficient of a vector of class i is in
+// row j - 1, and that of a vector of class j is in row i.
 static uint32_t add_coefficients(struct inf_onnx_scope *s, const struct machine *machine,
                                  const struct support *support)
 {
@@ -285,10 +289,7 @@ static void choose_by_votes(struct inf_onnx_scope *s, const struct machine *mach
         inf_build_matmul(&s->b, add_kernel(s, machine, machine->vectors), coefficients);
     scores = inf_build_add(&s->b, scores,
                            inf_build_floats(&s->b, machine->rho, (uint32_t)machine->rho_count));
-    uint32_t votes = add_votes(s, support, scores);
-    struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &votes, 1);
-    node.attrs.arg.axis = 1;
-    s->outputs[0] = inf_build_gather(&s->b, classes->labels, inf_build_value(&s->b, &node), 0);
+    inf_onnx_choose_label(s, classes, add_votes(s, support, scores));
     if (has_probabilities)
         scores = add_probabilities(s, support, scores);
     if (support->classes == 2 && !has_probabilities)

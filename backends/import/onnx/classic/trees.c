@@ -64,13 +64,15 @@ void inf_trees_read_tracks(struct inf_onnx_scope *s, struct inf_trees *trees, in
 
 // --- walking the trees ---
 
-// Adds whether `value` [rows, trees] is in the set of the node `at`.
+// Adds nodes that compute, for each row and tree, whether `value` [rows, trees] is in the set of
+// the current node. `at` has the indices of the current nodes: [trees] in the first step, [rows,
+// trees] in later steps.
 static uint32_t find_members(struct inf_onnx_scope *s, const struct inf_trees *trees,
                              uint32_t value, uint32_t at)
 {
     const int64_t axis = 2;
     uint32_t members = inf_build_gather(&s->b, trees->member_table, at, 0);
-    // The nodes of the first step are a list, those of later steps differ from row to row.
+    // The sets of the first step are [trees, members]: add an axis for the rows.
     if (inf_build_rank(&s->b, at) == 1)
         members = inf_build_expand_dims(&s->b, members, (int64_t[]){0}, 1);
     uint32_t equal = inf_build_compare(&s->b, INF_COMPARE_EQUAL,
@@ -79,8 +81,8 @@ static uint32_t find_members(struct inf_onnx_scope *s, const struct inf_trees *t
                             &(const struct inf_ints){.count = 1, .values = {(int32_t)axis}}, false);
 }
 
-// Adds whether each row goes to the true node of its current node `at`. `value` is the feature that
-// the node reads.
+// Adds nodes that compute, for each row and tree, whether the row goes to the true node of the
+// current node, whose index is in `at`. `value` is the feature that the current node reads.
 static uint32_t compare_values(struct inf_onnx_scope *s, const struct inf_trees *trees,
                                uint32_t value, uint32_t at)
 {

@@ -48,8 +48,8 @@ struct inf_trees {
     bool has_tracks; // true: an element of `tracks` is 1
 };
 
-// Adds the tables but for the values and members, all elements 0. Latches a failure unless count is
-// at least 1.
+// Adds all tables except value_table and member_table, with all elements 0. Latches a failure
+// unless `count` is at least 1.
 void inf_trees_make_tables(struct inf_onnx_scope *s, struct inf_trees *trees);
 
 // Reads the attribute nodes_missing_value_tracks_true, which may be absent, for the first `count`

@@ -37,7 +37,7 @@ static void link_side(struct inf_onnx_scope *s, const struct flat *flat, const c
         children[i] = (int32_t)i;
 }
 
-// Reads what the inner nodes compare and how.
+// Reads the features and modes of the inner nodes.
 static void read_nodes(struct inf_onnx_scope *s, struct flat *flat)
 {
     struct inf_trees *trees = &flat->trees;
@@ -62,17 +62,15 @@ static void read_nodes(struct inf_onnx_scope *s, struct flat *flat)
     }
 }
 
-// Returns the tensor of attribute `name` as a constant of shape [count]. Latches a failure unless
-// it has `count` elements, or any number if `count` is -1.
-static uint32_t read_floats(struct inf_onnx_scope *s, const char *name, int64_t count)
+// Returns the tensor of attribute `name` as a constant of rank 1. Latches a failure unless it is a
+// list of floats.
+static uint32_t read_floats(struct inf_onnx_scope *s, const char *name)
 {
     uint32_t value = inf_onnx_attr_tensor(s, name);
     if (inf_build_ok(&s->b) &&
         (value == INF_VALUE_NONE || !inf_dtype_is_float(inf_build_dtype(&s->b, value)) ||
-         inf_build_rank(&s->b, value) != 1 ||
-         (count >= 0 && inf_build_dim(&s->b, value, 0) != count)))
-        inf_build_fail(&s->b, INF_INVALID, "%s is no tensor of %lld floats", name,
-                       (long long)count);
+         inf_build_rank(&s->b, value) != 1))
+        inf_build_fail(&s->b, INF_INVALID, "%s is no list of floats", name);
     return value;
 }
 
@@ -83,7 +81,7 @@ static void read_members(struct inf_onnx_scope *s, struct flat *flat)
     struct inf_trees *trees = &flat->trees;
     int64_t most = 1, size = 0, at = 0;
     double *table;
-    uint32_t given = read_floats(s, "membership_values", -1);
+    uint32_t given = read_floats(s, "membership_values");
     const double *values = inf_trees_read_doubles(s, given);
     int64_t count = inf_build_known_dim(&s->b, given, 0);
     if (!inf_build_ok(&s->b))
@@ -182,7 +180,7 @@ static uint32_t add_weights(struct inf_onnx_scope *s, const struct flat *flat, i
     return inf_build_cast(&s->b, value, dtype);
 }
 
-// Reads an attribute that numbers a choice of `count`.
+// Reads an attribute that is the number of one of `count` choices.
 static int32_t read_choice(struct inf_onnx_scope *s, const char *name, int32_t fallback,
                            int32_t count)
 {
@@ -203,8 +201,8 @@ static void lower_flat(struct inf_onnx_scope *s)
     int32_t aggregate =
         read_choice(s, "aggregate_function", INF_TREE_SUM, INF_TREE_AGGREGATE_COUNT);
     (void)inf_onnx_find_attr(s, "nodes_hitrates");
-    flat.splits = read_floats(s, "nodes_splits", -1);
-    flat.weights = read_floats(s, "leaf_weights", -1);
+    flat.splits = read_floats(s, "nodes_splits");
+    flat.weights = read_floats(s, "leaf_weights");
     if (inf_build_rank(&s->b, s->inputs[0]) != 2 || !inf_dtype_is_float(dtype))
         inf_build_fail(&s->b, INF_INVALID, "x is no matrix of floats");
     flat.inner = inf_build_known_dim(&s->b, flat.splits, 0);

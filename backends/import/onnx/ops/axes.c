@@ -17,7 +17,7 @@ bool inf_onnx_axes_computed(struct inf_onnx_scope *s, uint32_t index)
            inf_build_known_dim(&s->b, axes, 0) > 0;
 }
 
-static uint32_t clamp_to_i32(struct inf_onnx_scope *s, uint32_t x)
+uint32_t inf_onnx_axes_clamp(struct inf_onnx_scope *s, uint32_t x)
 {
     if (inf_build_dtype(&s->b, x) == INF_DTYPE_I64) {
         x = inf_build_binary_number(&s->b, INF_BINARY_MIN, x, INT32_MAX);
@@ -36,10 +36,10 @@ uint32_t inf_onnx_axes_spread(struct inf_onnx_scope *s, uint32_t axes, uint32_t 
         list[i] = fallback;
     if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
-    uint32_t at = inf_build_expand_dims(&s->b, clamp_to_i32(s, axes), (int64_t[]){1}, 1);
+    uint32_t at = inf_build_expand_dims(&s->b, inf_onnx_axes_clamp(s, axes), (int64_t[]){1}, 1);
     struct inf_build_node node =
         inf_build_describe(INF_OP_SCATTER_ND, inf_build_list(&s->b, list, (uint32_t)size), at,
-                           clamp_to_i32(s, values));
+                           inf_onnx_axes_clamp(s, values));
     node.attrs.scatter_nd.from_end = true;
     return inf_build_value(&s->b, &node);
 }
@@ -73,7 +73,7 @@ uint32_t inf_onnx_axes_unsqueeze(struct inf_onnx_scope *s, uint32_t x, uint32_t 
     uint32_t from = inf_build_value(&s->b, &node);
     const uint32_t parts[] = {inf_build_shape(&s->b, x), inf_build_list(&s->b, (int64_t[]){1}, 1)};
     uint32_t dims = inf_build_concat(&s->b, parts, 2, 0);
-    // Behind the dimensions of x is a 1 for the axes that are put in.
+    // The element of `dims` after the dimensions of x is 1, the size of the inserted axes.
     uint32_t is_new = inf_build_compare(&s->b, INF_COMPARE_NOT_EQUAL, mask, add_i32(s, 0));
     from = inf_build_select(&s->b, is_new, add_i32(s, rank), from);
     return inf_build_reshape_to(&s->b, x, inf_build_gather(&s->b, dims, from, 0));
@@ -87,7 +87,8 @@ static uint32_t keep_dims(struct inf_onnx_scope *s, uint32_t dims, uint32_t mask
     uint32_t values[2];
     if (inf_build_ok(&s->b) && (count < 0 || count > rank))
         inf_build_fail(&s->b, INF_INVALID, "more axes than the %lld of x", (long long)rank);
-    // An axis that stays has a key that falls from axis to axis, one that goes has 0.
+    // The keys of the axes that stay decrease from axis to axis, and the other keys are 0, so topk
+    // returns the axes that stay in their order.
     uint32_t order =
         inf_build_sub(&s->b, add_i32(s, (double)rank), inf_build_iota(&s->b, INF_DTYPE_I32, rank));
     uint32_t key = inf_build_mul(&s->b, order, inf_build_sub(&s->b, add_i32(s, 1), mask));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose axes a run computes. The number of axes must be known, so that ranks are.
+// Operators whose axes a run computes. The number of axes must be known at import, because ranks
+// depend on it.
 #ifndef INF_BACKENDS_IMPORT_ONNX_OPS_AXES_H
 #define INF_BACKENDS_IMPORT_ONNX_OPS_AXES_H
 
@@ -9,9 +10,12 @@
 // functions of this header are needed.
 bool inf_onnx_axes_computed(struct inf_onnx_scope *s, uint32_t index);
 
-// Adds the list of `size` (i32) that is values[i] at axis axes[i] of so many and `fallback`
-// elsewhere. `values` and `axes` are lists of one length. The run fails if an axis is not in -size
-// to size - 1. Values beyond i32 are clamped.
+// Adds x as i32. Numbers beyond i32 become its lowest or highest number.
+uint32_t inf_onnx_axes_clamp(struct inf_onnx_scope *s, uint32_t x);
+
+// Adds a list of `size` elements (i32): values[i] at index axes[i], and `fallback` elsewhere.
+// `values` and `axes` are lists of equal length. The run fails if an axis is not in -size to
+// size - 1. Values beyond i32 are clamped.
 uint32_t inf_onnx_axes_spread(struct inf_onnx_scope *s, uint32_t axes, uint32_t values,
                               int64_t size, int64_t fallback);
 
@@ -21,9 +25,9 @@ uint32_t inf_onnx_axes_unsqueeze(struct inf_onnx_scope *s, uint32_t x, uint32_t 
 // Adds x without `axes`, which have size 1.
 uint32_t inf_onnx_axes_squeeze(struct inf_onnx_scope *s, uint32_t x, uint32_t axes);
 
-// Adds x reduced over `axes`, one axis after the other: `kind` is one for which this gives the
-// same as all axes at once, that is, any but mean, l2, log_sum and sum_square. Sets *out_count to
-// the number of elements (i32 scalar) that become one, unless out_count is NULL.
+// Adds x reduced over `axes`, one axis after the other. `kind` must give the same result for all
+// axes at once: any kind but mean, l2, log_sum and sum_square does. Sets *out_count to the number
+// of elements (i32 scalar) that become one, unless out_count is NULL.
 uint32_t inf_onnx_axes_reduce(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint32_t x,
                               uint32_t axes, bool keep, uint32_t *out_count);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeformConv: a convolution whose taps are moved by offsets. Every tap is a sample of the picture
-// between its pixels, so the operator is a grid_sample that makes a column of samples for each
-// place of the result, and a product of the columns with the weights:
+// DeformConv: a convolution whose taps are moved by offsets. A moved tap reads the picture at a
+// position between its pixels. So the operator is a grid_sample, which makes a column of samples
+// for each place (pixel of the result), and a product of the columns with the weights:
 //
 //   x [n,c,h,w]  grid_sample at (place * stride + tap * dilation - pad + offset)  -> [n,places,k,c]
 //   times mask, times weights [k,c/group,co]                                      -> [n,places,co]
@@ -32,7 +32,7 @@ static uint32_t reshape_by(struct inf_onnx_scope *s, uint32_t x, const uint32_t 
     return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, count, 0));
 }
 
-// Reads a list of two numbers; absent, all are `fallback`.
+// Reads an attribute of two numbers. If it is absent, both are `fallback`.
 static void read_pair(struct inf_onnx_scope *s, const char *name, int64_t fallback, int64_t *pair)
 {
     struct inf_build_ints ints;
@@ -55,7 +55,7 @@ static void read_deform(struct inf_onnx_scope *s, struct deform *deform)
     deform->mask = inf_onnx_input(s, 4);
     read_pair(s, "strides", 1, deform->strides);
     read_pair(s, "dilations", 1, deform->dilations);
-    read_pair(s, "pads", 0, deform->pads); // the pads behind are in the shape of the offsets
+    read_pair(s, "pads", 0, deform->pads); // the pads at the end follow from the offsets' shape
     deform->groups = inf_onnx_attr_int(s, "group", 1);
     deform->offset_groups = inf_onnx_attr_int(s, "offset_group", 1);
     (void)inf_onnx_find_attr(s, "kernel_shape"); // repeats the shape of the weights
@@ -77,8 +77,8 @@ static void read_deform(struct inf_onnx_scope *s, struct deform *deform)
                        (long long)deform->offset_groups);
 }
 
-// Adds the places along axis `axis` (0: rows) that the taps have without offsets, [k,1,h',1] or
-// [k,1,1,w'].
+// Adds the positions along axis `axis` (0: rows) that the taps would read without offsets,
+// [k,1,h',1] or [k,1,1,w'].
 static uint32_t add_places(struct inf_onnx_scope *s, const struct deform *deform, int axis)
 {
     int64_t count = deform->taps[0] * deform->taps[1];

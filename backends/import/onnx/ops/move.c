@@ -106,13 +106,7 @@ static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
     }
     // The list is computed at run time. Clamp it to int32, because positions are far below that
     // limit and larger numbers mean "to the end".
-    uint32_t clamped =
-        inf_build_dtype(&s->b, listed) == INF_DTYPE_I64
-            ? inf_build_binary_number(
-                  &s->b, INF_BINARY_MAX,
-                  inf_build_binary_number(&s->b, INF_BINARY_MIN, listed, INT32_MAX), INT32_MIN)
-            : listed;
-    clamped = inf_build_cast(&s->b, clamped, INF_DTYPE_I32);
+    uint32_t clamped = inf_onnx_axes_clamp(s, listed);
     for (int32_t i = 0; i < rank; i++)
         parts[i] = inf_build_list(&s->b, &fallback, 1);
     for (uint32_t i = 0; i < axes->count; i++)
@@ -157,12 +151,12 @@ static uint32_t add_computed_slice(struct inf_onnx_scope *s, uint32_t starts, ui
 {
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     uint32_t axes = s->inputs[3];
-    const uint32_t inputs[] = {
-        s->inputs[0], inf_onnx_axes_spread(s, axes, starts, rank, 0),
-        inf_onnx_axes_spread(s, axes, ends, rank, INT32_MAX),
-        steps == INF_VALUE_NONE
-            ? inf_build_list(&s->b, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1}, (uint32_t)rank)
-            : inf_onnx_axes_spread(s, axes, steps, rank, 1)};
+    const struct inf_build_ints no_axes = {.count = 0};
+    const uint32_t inputs[] = {s->inputs[0], inf_onnx_axes_spread(s, axes, starts, rank, 0),
+                               inf_onnx_axes_spread(s, axes, ends, rank, INT32_MAX),
+                               steps == INF_VALUE_NONE
+                                   ? expand_to_all_axes(s, INF_VALUE_NONE, &no_axes, rank, 1)
+                                   : inf_onnx_axes_spread(s, axes, steps, rank, 1)};
     struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
     return inf_build_value(&s->b, &node);
 }

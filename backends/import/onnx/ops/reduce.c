@@ -98,7 +98,7 @@ static uint32_t lower_computed(struct inf_onnx_scope *s, uint32_t x, bool keep)
 {
     enum inf_reduce_kind kind = INF_REDUCE_SUM;
     bool is_bool = inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL;
-    uint32_t axes = s->inputs[1], count;
+    uint32_t count = INF_VALUE_NONE, *out_count = s->op->kind == INF_REDUCE_MEAN ? &count : NULL;
     if (s->op->kind == KIND_L1)
         x = inf_build_unary(&s->b, INF_UNARY_ABS, x);
     else if (s->op->kind == KIND_L2 || s->op->kind == KIND_SUM_SQUARE)
@@ -112,7 +112,7 @@ static uint32_t lower_computed(struct inf_onnx_scope *s, uint32_t x, bool keep)
     else if (s->op->kind == INF_REDUCE_PROD)
         kind = INF_REDUCE_PROD;
     (void)inf_onnx_attr_int(s, "noop_with_empty_axes", 0); // there are axes
-    uint32_t y = inf_onnx_axes_reduce(s, kind, x, axes, keep, &count);
+    uint32_t y = inf_onnx_axes_reduce(s, kind, x, s->inputs[1], keep, out_count);
     if (s->op->kind == INF_REDUCE_MEAN)
         return inf_build_div(&s->b, y, inf_build_cast(&s->b, count, inf_build_dtype(&s->b, y)));
     if (s->op->kind == KIND_L2)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that the cpu device declines, with which reason, and NaN in those that it computes.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "backends/graph/shape/infer.h"
+#include "tests/unit/cpu/single_node.h"
+
+// --- nodes that the cpu device declines ---
+
+// Asserts that the device declines the node with an error text that contains `reason`.
+static void expect_declined(struct single *single, const char *reason)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(single->graph, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_device_supports(device, single->graph, single->node, &err), INF_UNSUPPORTED,
+                 "%s", reason);
+    cr_assert(strstr(err.text, reason) != NULL, "'%s' lacks '%s'", err.text, reason);
+    struct inf_segment segment = {
+        .graph = single->graph, .nodes = &single->node, .node_count = 1, .slots = 1};
+    struct inf_program *program = NULL;
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_UNSUPPORTED);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single->graph);
+}
+
+Test(cpu_nodes, leaves_no_error_if_a_later_kernel_computes_the_node)
+{
+    struct single single;
+    struct inf_device *device = device_of(1, 1);
+    struct inf_error err = {0};
+    struct inf_program *program = NULL;
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_I64, &INF_SHAPE(3));
+    add_operand(&single, INF_DTYPE_I64, &INF_SHAPE(3));
+    add_node(&single, INF_OP_BINARY); // the first kernel of BINARY takes FP32 only
+    cr_assert_eq(inf_shape_infer(single.graph, &err), INF_OK, "%s", err.text);
+    struct inf_segment segment = {
+        .graph = single.graph, .nodes = &single.node, .node_count = 1, .slots = 1};
+    cr_assert_eq(inf_device_supports(device, single.graph, single.node, &err), INF_OK);
+    cr_expect_eq(err.code, INF_OK, "%s", err.text);
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK);
+    cr_expect_eq(err.code, INF_OK, "%s", err.text);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+static void make_image_node(struct single *single, int64_t size)
+{
+    start_graph(single);
+    add_operand(single, INF_DTYPE_F32, &INF_SHAPE(1, size, size, 1));
+}
+
+Test(cpu_nodes, declines_operands_that_it_has_no_kernel_for)
+{
+    struct single single;
+    make_image_node(&single, 4);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, 1));
+    add_node(&single, INF_OP_CONV2D);
+    expect_declined(&single, "no constant");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_I32, &INF_SHAPE(3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "INT32");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(0, 3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "no elements");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(INF_DIM_UNKNOWN, 3));
+    add_node(&single, INF_OP_UNARY);
+    expect_declined(&single, "not known");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    add_node(&single, INF_OP_BAND);
+    expect_declined(&single, "no kernel for band");
+}
+
+Test(cpu_nodes, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
+{
+    struct single single;
+    const float one[1] = {1};
+    make_image_node(&single, 4);
+    add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    union inf_attrs *attrs = add_node(&single, INF_OP_CONV2D);
+    attrs->conv2d.activation = INF_ACTIVATION_CLIP;
+    attrs->conv2d.activation_min = 2;
+    attrs->conv2d.activation_max = 2;
+    expect_declined(&single, "clip from 2 to 2");
+
+    make_image_node(&single, 4);
+    add_node(&single, INF_OP_POOL2D);
+    expect_declined(&single, "1x1");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    add_node(&single, INF_OP_SOFTMAX)->softmax.axis = 0;
+    expect_declined(&single, "axis 0");
+
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    add_node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
+    expect_declined(&single, "alpha 0");
+
+    // XNNPACK divides the result into four parts, because the stride is 2 in both directions, and
+    // computes each part separately. The result has only one pixel, so three parts are empty, and
+    // the device declines the node.
+    const int32_t size[4] = {1, 1, 1, 1};
+    make_image_node(&single, 1);
+    add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    add_constant(&single, &INF_SHAPE(4), NULL, size);
+    attrs = add_node(&single, INF_OP_CONV2D_TRANSPOSE);
+    attrs->conv2d_transpose.stride_h = attrs->conv2d_transpose.stride_w = 2;
+    expect_declined(&single, "1x1 to 1x1");
+}
+
+// --- numeric results of nodes ---
+
+static void compute_once(struct single *single, const float *x, float *y, size_t count)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(single->graph, &err), INF_OK, "%s", err.text);
+    struct inf_program *program = program_of(device, single, 1);
+    struct buffer from = {0};
+    struct buffer to = {0};
+    memcpy(from.data, x, count * sizeof(*x));
+    cr_assert_eq(run_program(program, single, &from, &to, (struct inf_run){0}), INF_OK);
+    memcpy(y, to.data, count * sizeof(*y));
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single->graph);
+}
+
+Test(cpu_nodes, keeps_nan_in_element_wise_operators)
+{
+    const float x[4] = {NAN, -1, INFINITY, -INFINITY};
+    float y[4];
+    struct single single;
+    const float two[1] = {2};
+    static const enum inf_unary_kind kinds[] = {INF_UNARY_RELU, INF_UNARY_RELU6, INF_UNARY_TANH,
+                                                INF_UNARY_SIGMOID};
+    const float expected[][4] = {
+        {NAN, 0, INFINITY, 0}, {NAN, 0, 6, 0}, {NAN, -0.7615942f, 1, -1}, {NAN, 0.2689414f, 1, 0}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++) {
+        start_graph(&single);
+        add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        add_node(&single, INF_OP_UNARY)->unary.kind = kinds[i];
+        compute_once(&single, x, y, 4);
+        cr_assert(isnan(y[0]), "%s", inf_unary_name(kinds[i]));
+        for (int k = 1; k < 4; k++)
+            cr_assert(y[k] == expected[i][k] || fabsf(y[k] - expected[i][k]) < 1e-6f,
+                      "%s of %g: %g", inf_unary_name(kinds[i]), (double)x[k], (double)y[k]);
+    }
+    static const enum inf_binary_kind pairs[] = {INF_BINARY_MIN, INF_BINARY_MAX, INF_BINARY_ADD};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(pairs); i++) {
+        start_graph(&single);
+        add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        add_constant(&single, &INF_SHAPE(1), two, NULL);
+        union inf_attrs *attrs = add_node(&single, INF_OP_BINARY);
+        attrs->binary.kind = pairs[i];
+        attrs->binary.activation = INF_ACTIVATION_RELU;
+        compute_once(&single, x, y, 4);
+        cr_assert(isnan(y[0]), "%s", inf_binary_name(pairs[i]));
+    }
+}
