@@ -319,7 +319,8 @@ static enum inf_code compute_step(struct history_run *run,
                                             .outputs = run->outputs,
                                             .slot = run->resources->slot,
                                             .cancelled = &job->cancelled,
-                                            .step = run->resources->step};
+                                            .step = run->resources->step,
+                                            .core_use = &job->result.core_use};
     job->result.precision = inf_executable_precision(executable);
     INF_TRY(inf_executable_run(executable, &execution, &job->result.fault.err));
     if (job->result.precision == INF_PRECISION_FP32 ||
