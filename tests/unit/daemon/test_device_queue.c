@@ -451,7 +451,7 @@ static void wait_for_sleepers(uint32_t wanted) INF_ATTR(no_thread_safety_analysi
     while (sleepers != wanted) {
         inf_spin_wait_yield();
         inf_mutex_lock(&queue.mutex);
-        sleepers = queue.waiting;
+        sleepers = queue.idle.asleep_count;
         inf_mutex_unlock(&queue.mutex);
     }
 }
