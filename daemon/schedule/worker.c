@@ -46,7 +46,7 @@ static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *j
                                       .core_use = &job->result.core_use};
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
-                                              &job->result.precision, &job->result.fault.err);
+                                              NULL, &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
     if (job->result.precision != inf_executable_precision(executable))
         job->result.flags |= INF_INFER_RECOMPUTED;

@@ -32,7 +32,7 @@ class BareDaemon:
         )
         end = time.monotonic() + SECONDS_MAX
         while not Path(self.admin).exists():
-            if time.monotonic() > end:
+            if self._process.poll() is not None or time.monotonic() > end:
                 self.end()
                 raise TimeoutError(f'no socket after {SECONDS_MAX} s')
             time.sleep(0.02)
