@@ -17,7 +17,7 @@ const char *inf_registry_name(const struct inf_backend *backend);
 
 // The result of opening the devices of one built-in backend. At most INF_REGISTRY_BACKENDS are
 // kept.
-#define INF_REGISTRY_BACKENDS 8
+#define INF_REGISTRY_BACKENDS 10
 struct inf_backend_state {
     const char *name; // name of the backend; static
     int priority;

@@ -247,7 +247,7 @@ static enum inf_code execute_run(const struct batch *batch, struct run *run)
     const struct inf_job *first = batch->jobs[0];
     enum inf_precision precision;
     enum inf_code code = inf_result_guard_run(first->served, first->device, run->executable,
-                                              &execution, &precision, batch->err);
+                                              &execution, NULL, &precision, batch->err);
     // A run that failed has used its cores as well.
     for (uint32_t i = 0; i < run->piece_count; i++)
         run->pieces[i].job->result.helper_share_ns +=

@@ -9,11 +9,7 @@
 // only if recent waits were short (inf_spin_wait). `pushes` is read without the mutex, as a hint.
 // The worker takes the mutex afterwards and checks the queue, so a stale value only costs time.
 //
-// Prefer the worker that ran last: the memory of its slot is in the caches, and on the cpu device
-// its processor is not the one of the helper threads. A push wakes a worker only if there are more
-// jobs than workers that poll or are about to pop again, and it wakes the one that fell asleep
-// last. Another program may take the processor of a worker that was awake, for milliseconds. So the
-// loop does not sleep before such a job was taken, and wakes a sleeping worker after HAND_OVER_NS.
+// Prefer the worker that ran last (idle_workers.c).
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
@@ -34,13 +30,8 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "backends/base/clock.h"
-
-// A worker that is awake should take a job within this time, in which it sends a small reply. Else
-// a push wakes another worker after all, which takes 20 to 40 us.
-#define HAND_OVER_NS 100000u
 
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
@@ -51,15 +42,10 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
     *queue = (struct inf_device_queue){
         .workers = options->workers, .limits = options->limits, .fair_queue = fair_queue};
     queue->slot_share.slots = options->workers;
-    queue->sleepers = calloc(options->workers, sizeof *queue->sleepers);
-    if (queue->sleepers == NULL) {
+    enum inf_code code = inf_idle_workers_init(&queue->idle, options->workers, err);
+    if (code != INF_OK) {
         inf_fair_queue_destroy(&queue->fair_queue);
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", options->workers);
-    }
-    for (uint32_t i = 0; i < options->workers; i++) {
-        inf_cond_init(&queue->sleepers[i].wake);
-        queue->sleepers[i].next = queue->unused;
-        queue->unused = &queue->sleepers[i];
+        return code;
     }
     inf_spin_wait_init(&queue->spin_wait, options->cores);
     inf_mutex_init(&queue->mutex);
@@ -71,9 +57,7 @@ void inf_device_queue_fini(struct inf_device_queue *queue)
     if (queue->fair_queue == NULL)
         return;
     inf_fair_queue_destroy(&queue->fair_queue);
-    for (uint32_t i = 0; i < queue->workers; i++)
-        inf_cond_fini(&queue->sleepers[i].wake);
-    free(queue->sleepers);
+    inf_idle_workers_fini(&queue->idle);
     inf_mutex_fini(&queue->mutex);
 }
 
@@ -146,53 +130,6 @@ uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct
     uint64_t wait_ns = find_ahead_ns(queue, job, job->accepted_ns);
     inf_mutex_unlock(&queue->mutex);
     return INF_MAX(wait_ns + (known.run_ns != 0 ? known.run_ns : run_ns), 1u);
-}
-
-// --- sleeping workers ---
-
-// Sleeps until another thread wakes this worker.
-static void sleep_until_woken(struct inf_device_queue *queue)
-    INF_ATTR(requires_capability(queue->mutex))
-{
-    struct inf_device_queue_sleeper *self = queue->unused;
-    assert(self != NULL && "there is an element for each worker");
-    queue->unused = self->next;
-    self->next = queue->asleep;
-    self->asleep = true;
-    queue->asleep = self;
-    queue->waiting++;
-    while (self->asleep)
-        inf_cond_wait(&self->wake, &queue->mutex);
-    self->next = queue->unused;
-    queue->unused = self;
-}
-
-// Takes the worker that fell asleep last out of the list of sleeping workers; NULL if none sleeps.
-// The caller signals `wake` of the result, which it may do without the mutex.
-static struct inf_device_queue_sleeper *take_sleeper(struct inf_device_queue *queue)
-    INF_ATTR(requires_capability(queue->mutex))
-{
-    struct inf_device_queue_sleeper *sleeper = queue->asleep;
-    if (sleeper != NULL) {
-        queue->asleep = sleeper->next;
-        sleeper->asleep = false;
-        queue->waiting--;
-    }
-    return sleeper;
-}
-
-static void wake_sleeper(struct inf_device_queue_sleeper *sleeper)
-{
-    if (sleeper != NULL)
-        inf_cond_signal(&sleeper->wake);
-}
-
-// Ends the watch of inf_device_queue_check_hand_over() if no job is queued any longer.
-static void end_hand_over(struct inf_device_queue *queue)
-    INF_ATTR(requires_capability(queue->mutex))
-{
-    if (queue->count == 0)
-        atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
 }
 
 // --- pushing, batching and popping jobs ---
@@ -288,34 +225,25 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
     enum inf_device_queue_verdict verdict = try_push(queue, job);
     uint64_t busy_ns =
         inf_fair_queue_waiting_ns(queue->fair_queue) + find_running_ns(queue, job->accepted_ns);
-    // No wake-up is needed if a worker that is awake can take the job.
-    bool wake =
-        verdict == INF_DEVICE_QUEUE_ACCEPTED && queue->count > queue->polling + queue->returning;
-    struct inf_device_queue_sleeper *sleeper = wake ? take_sleeper(queue) : NULL;
-    if (verdict == INF_DEVICE_QUEUE_ACCEPTED && !wake && queue->waiting > 0 &&
-        atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed) == 0)
-        atomic_store_explicit(&queue->not_woken_ns, inf_clock_ns(), memory_order_relaxed);
+    struct inf_sleeping_worker *worker =
+        verdict == INF_DEVICE_QUEUE_ACCEPTED
+            ? inf_idle_workers_choose(&queue->idle, queue->count, queue->polling)
+            : NULL;
     inf_mutex_unlock(&queue->mutex);
-    wake_sleeper(sleeper);
+    inf_sleeping_worker_wake(worker);
     *out_wait_ns = busy_ns / queue->workers;
     return verdict;
 }
 
 bool inf_device_queue_check_hand_over(struct inf_device_queue *queue, uint64_t now_ns)
 {
-    // Relaxed memory order is enough: only the loop, which calls this, sets a time that is not 0.
-    uint64_t since_ns = atomic_load_explicit(&queue->not_woken_ns, memory_order_relaxed);
-    if (since_ns == 0)
-        return false;
-    if (now_ns < since_ns || now_ns - since_ns < HAND_OVER_NS)
-        return true;
+    enum inf_hand_over state = inf_idle_workers_check(&queue->idle, now_ns);
+    if (state != INF_HAND_OVER_LATE)
+        return state == INF_HAND_OVER_DUE;
     inf_mutex_lock(&queue->mutex);
-    struct inf_device_queue_sleeper *sleeper = queue->count > 0 ? take_sleeper(queue) : NULL;
-    // Do not rely on the late workers for the next jobs either.
-    queue->returning = 0;
-    atomic_store_explicit(&queue->not_woken_ns, 0, memory_order_relaxed);
+    struct inf_sleeping_worker *worker = inf_idle_workers_replace(&queue->idle, queue->count);
     inf_mutex_unlock(&queue->mutex);
-    wake_sleeper(sleeper);
+    inf_sleeping_worker_wake(worker);
     return false;
 }
 
@@ -330,7 +258,7 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
         queue->count--;
         queue->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
-        end_hand_over(queue);
+        inf_idle_workers_note_queued(&queue->idle, queue->count);
     }
     inf_mutex_unlock(&queue->mutex);
     return queued;
@@ -406,7 +334,7 @@ static void wait_for_rows(struct inf_device_queue *queue)
     struct inf_batch_waiting waiting;
     uint64_t rows = 0;
     // Do not wait if another worker sleeps, because that worker takes the jobs that arrive next.
-    if (first == NULL || first->rows == 0 || queue->closed || queue->waiting > 0 ||
+    if (first == NULL || first->rows == 0 || queue->closed || queue->idle.asleep_count > 0 ||
         !count_waiting(queue, first, &waiting))
         return;
     uint64_t before = waiting.rows;
@@ -437,7 +365,7 @@ static uint64_t count_idle(const struct inf_device_queue *queue, uint64_t model,
     INF_ATTR(requires_capability(queue->mutex))
 {
     uint32_t runs = inf_slot_share_count_startable(&queue->slot_share, model, now_ns);
-    return INF_MIN(queue->waiting + queue->polling, INF_MAX(runs, 1u) - 1);
+    return INF_MIN(queue->idle.asleep_count + queue->polling, INF_MAX(runs, 1u) - 1);
 }
 
 // Fills jobs[1...] with jobs that should run together with jobs[0], and returns the total number.
@@ -511,7 +439,7 @@ static void wait_for_job(struct inf_device_queue *queue) INF_ATTR(requires_capab
     if (!queue->polling && inf_spin_wait_should_spin(&queue->spin_wait))
         (void)poll_pushes(queue, seen, begin_ns + queue->spin_wait.limit_ns);
     while (queue->count == 0 && !queue->closed)
-        sleep_until_woken(queue);
+        inf_idle_workers_sleep(&queue->idle, &queue->mutex);
     inf_spin_wait_note_wait(&queue->spin_wait, inf_clock_ns() - begin_ns);
 }
 
@@ -521,7 +449,7 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
     inf_role_check_may_block();
     inf_mutex_lock(&queue->mutex);
     uint32_t count = 0;
-    queue->returning -= queue->returning > 0;
+    inf_idle_workers_arrive(&queue->idle);
     do {
         if (queue->count == 0 && !queue->closed)
             wait_for_job(queue);
@@ -530,15 +458,15 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
         count = take_jobs(queue, jobs);
         // Jobs are queued, but limits of their models forbid to start them before a run ends.
         if (count == 0 && queue->count > 0 && !queue->closed)
-            sleep_until_woken(queue);
+            inf_idle_workers_sleep(&queue->idle, &queue->mutex);
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
-    end_hand_over(queue);
+    inf_idle_workers_note_queued(&queue->idle, queue->count);
     // A job that limits held back may start now, and a worker that sleeps does not know that.
     bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
-    struct inf_device_queue_sleeper *sleeper = pass_on ? take_sleeper(queue) : NULL;
+    struct inf_sleeping_worker *worker = pass_on ? inf_idle_workers_take(&queue->idle) : NULL;
     inf_mutex_unlock(&queue->mutex);
-    wake_sleeper(sleeper);
+    inf_sleeping_worker_wake(worker);
     return count;
 }
 
@@ -576,7 +504,7 @@ void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *con
 {
     inf_mutex_lock(&queue->mutex);
     uint32_t rows = 0;
-    queue->returning = INF_MIN(queue->returning + 1, queue->workers);
+    inf_idle_workers_return(&queue->idle);
     inf_spin_wait_note_work(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
@@ -609,7 +537,7 @@ void inf_device_queue_close(struct inf_device_queue *queue)
     inf_mutex_lock(&queue->mutex);
     queue->closed = true;
     atomic_fetch_add_explicit(&queue->pushes, 1, memory_order_relaxed);
-    while (queue->asleep != NULL)
-        wake_sleeper(take_sleeper(queue));
+    while (queue->idle.asleep_count > 0)
+        inf_sleeping_worker_wake(inf_idle_workers_take(&queue->idle));
     inf_mutex_unlock(&queue->mutex);
 }

@@ -15,6 +15,7 @@
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
 #include "daemon/policy/slot_share.h"
+#include "daemon/schedule/idle_workers.h"
 #include "daemon/schedule/job.h"
 
 // The most jobs that a worker pops at once. Each of them has at least one row.
@@ -25,21 +26,12 @@ struct inf_device_queue_limits {
     uint64_t bytes_max;    // the most bytes in the data segments of queued jobs
 };
 
-// A worker that sleeps until it has something to do.
-struct inf_device_queue_sleeper {
-    struct inf_cond wake;
-    bool asleep;
-    struct inf_device_queue_sleeper *next; // the one below it in its list
-};
-
 // The queue of one device. Embedded in the scheduler. Must not move while it is used.
 struct inf_device_queue {
     uint32_t workers; // number of workers that pop from this queue
     // Guards all fields after it, and the `place` and `queue_entry` of each queued job.
     struct inf_mutex mutex;
-    // One element for each worker. Those of sleeping workers are in the list `asleep`, the last one
-    // that fell asleep first; the others are in the list `unused`.
-    struct inf_device_queue_sleeper *sleepers, *asleep, *unused;
+    struct inf_idle_workers idle;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
@@ -49,9 +41,6 @@ struct inf_device_queue {
     // the same session is not done.
     uint32_t held;
     uint64_t held_bytes;
-    uint32_t waiting; // number of elements of the list `asleep`
-    // Number of workers that have finished their jobs and are about to pop again.
-    uint32_t returning;
     bool polling; // one worker in inf_device_queue_pop() is awake and polls `pushes`
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
@@ -65,10 +54,6 @@ struct inf_device_queue {
     uint64_t typical_ns;
     // Changed under the mutex, but read without it by the worker that polls.
     atomic_uint pushes; // number of jobs ever pushed, plus 1 when the queue is closed
-    // Changed under the mutex, but read without it by the loop. The time of the first push since
-    // the queue was empty that woke no sleeping worker, because one that is awake should take the
-    // job. 0: no such job is queued.
-    _Atomic uint64_t not_woken_ns;
 };
 
 struct inf_device_queue_options {

@@ -311,6 +311,20 @@ static enum inf_code acquire_executable(struct history_run *run,
     }
 }
 
+// Acquires the executable for the same buffers in fp32. Its run writes the same rows.
+static enum inf_code acquire_in_fp32(void *context, struct inf_executable **out_executable,
+                                     struct inf_error *err)
+{
+    struct history_run *run = context;
+    struct inf_run_options options = *run->resources->options;
+    uint32_t room = run->room;
+    options.precision = INF_PRECISION_FP32;
+    INF_TRY(acquire_executable(run, &options, out_executable, err));
+    assert(room == run->room && "the same shapes");
+    (void)room;
+    return INF_OK;
+}
+
 static enum inf_code compute_step(struct history_run *run,
                                   struct inf_executable *executable) INF_MAY_BLOCK
 {
@@ -319,24 +333,14 @@ static enum inf_code compute_step(struct history_run *run,
                                             .outputs = run->outputs,
                                             .slot = run->resources->slot,
                                             .cancelled = &job->cancelled,
-                                            .step = run->resources->step};
-    job->result.precision = inf_executable_precision(executable);
-    INF_TRY(inf_executable_run(executable, &execution, &job->result.fault.err));
-    if (job->result.precision == INF_PRECISION_FP32 ||
-        inf_result_guard_accepts(executable, &execution))
-        return INF_OK;
-    // Compute again in fp32. The run writes the same rows.
-    struct inf_run_options options = *run->resources->options;
-    struct inf_executable *exact = NULL;
-    uint32_t room = run->room;
-    options.precision = INF_PRECISION_FP32;
-    INF_TRY(acquire_executable(run, &options, &exact, &job->result.fault.err));
-    assert(room == run->room && "the same shapes");
-    (void)room;
-    job->result.precision = INF_PRECISION_FP32;
-    job->result.flags |= INF_INFER_RECOMPUTED;
-    enum inf_code code = inf_executable_run(exact, &execution, &job->result.fault.err);
-    inf_model_release(job->served->model, &exact);
+                                            .step = run->resources->step,
+                                            .core_use = &job->result.core_use};
+    const struct inf_fp32_source fp32 = {acquire_in_fp32, run};
+    enum inf_code code =
+        inf_result_guard_run(job->served, job->device, executable, &execution, &fp32,
+                             &job->result.precision, &job->result.fault.err);
+    if (job->result.precision != inf_executable_precision(executable))
+        job->result.flags |= INF_INFER_RECOMPUTED;
     return code;
 }
 

@@ -6,20 +6,26 @@
 
 #include "daemon/load/served.h"
 
+// Where the guard gets the executable that computes the same in fp32.
+struct inf_fp32_source {
+    // Returns an executable that the guard releases with inf_model_release().
+    enum inf_code (*acquire)(void *context, struct inf_executable **out_executable,
+                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+    void *context;
+};
+
 // Runs `executable`, which belongs to served->model on `device`. If the executable computes in less
 // than fp32, and an output is not finite or the device reports an overflow, the run is repeated in
-// fp32. If that repairs the outputs and the model is placed on this device in this precision,
-// served->recomputed is incremented. *out_precision is the precision of the outputs.
+// fp32, by an executable of `fp32`, or by the one for the same shapes if `fp32` is NULL. If that
+// repairs the outputs and the model is placed on this device in this precision, served->recomputed
+// is incremented. *out_precision is the precision of the outputs.
 //
-// Returns the errors of inf_model_acquire_with() and inf_executable_run().
+// Returns the errors of fp32->acquire() or inf_model_acquire_with(), and of inf_executable_run().
 enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
                                    struct inf_executable *executable,
                                    const struct inf_execution *execution,
+                                   const struct inf_fp32_source *fp32,
                                    enum inf_precision *out_precision,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// Returns true if all f32 outputs of the run are finite.
-bool inf_result_guard_accepts(const struct inf_executable *executable,
-                              const struct inf_execution *execution);
 
 #endif

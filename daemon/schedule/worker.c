@@ -46,7 +46,7 @@ static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *j
                                       .core_use = &job->result.core_use};
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
-                                              &job->result.precision, &job->result.fault.err);
+                                              NULL, &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
     if (job->result.precision != inf_executable_precision(executable))
         job->result.flags |= INF_INFER_RECOMPUTED;
@@ -134,8 +134,10 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     INF_ATTR(requires_capability(inf_role_worker))
 {
     uint64_t start_ns = inf_clock_ns();
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         inf_pending_begin(jobs[i]->pending);
+        jobs[i]->result.helper_share_ns = 0; // the memory of a job is used again
+    }
     inf_run_watch_begin(&worker->watch, jobs, count, start_ns);
     if (jobs[0]->rows > 0) {
         const struct inf_batch_resources resources = {.pool = worker->pool,

@@ -9,10 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-from pathlib import Path
 
 DAEMON, ROOT, GENERATE = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, ROOT + '/client/python')
@@ -21,9 +19,10 @@ sys.path.insert(0, ROOT + '/tests/tools/gen')
 import numpy
 import inferd
 import onnx_writer
+from bare_daemon import SECONDS_MAX, BareDaemon
 
-TOKENS, SECONDS_MAX = 96, 60
-# of one token: 22 + 96 + 96 + 96 floats of keys and values
+TOKENS = 96
+# Bytes of the keys and values of one token: 22 + 96 + 96 + 96 floats.
 ROW_BYTES = 4 * (22 + 3 * TOKENS)
 ROOM_STEP = 256
 
@@ -35,47 +34,16 @@ def expected(tokens):
     return counts / counts.sum()
 
 
-def name_output(graph, value, name):
-    field = onnx_writer.field
-    graph.nodes.append(field(1, field(1, value) + field(2, name) + field(4, 'Identity')))
-
-
 class Decoding(unittest.TestCase):
     def start(self, *arguments):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model = Path(folder.name) / 'decoder.onnx'
+        self.daemon = BareDaemon(DAEMON, *arguments)
+        self.addCleanup(self.daemon.end)
+        model = self.daemon.folder + '/decoder.onnx'
         program = ROOT + '/tests/tools/gen/gen_decoder.py'
-        subprocess.run([sys.executable, program, str(model)], check=True)
-        process = subprocess.Popen(
-            [
-                DAEMON,
-                '--runtime-dir=' + folder.name,
-                '--cache-dir=' + folder.name,
-                '--backends=ref,cpu',
-                '--drain-timeout-ms=200',
-                *arguments,
-            ],
-            stderr=subprocess.DEVNULL,
-        )
-        self.addCleanup(lambda: self.assertEqual(process.wait(30), 0))
-        self.addCleanup(process.terminate)
-        self.socket = folder.name + '/inferd.sock'
-        end = time.monotonic() + SECONDS_MAX
-        while not Path(folder.name + '/admin.sock').exists():
-            self.assertLess(time.monotonic(), end, 'no socket')
-            time.sleep(0.02)
-        with inferd.Client(folder.name + '/admin.sock') as admin:
-            admin.load('decoder', str(model))
-        self.folder = folder.name
-        self.client = inferd.Client(self.socket)
+        subprocess.run([sys.executable, program, model], check=True)
+        self.daemon.load('decoder', model)
+        self.client = inferd.Client(self.daemon.socket)
         self.addCleanup(self.client.close)
-
-    def load(self, name, graph, inputs, outputs):
-        path = f'{self.folder}/{name}.onnx'
-        graph.write_ports(path, name, inputs, outputs, {'': 17})
-        with inferd.Client(self.folder + '/admin.sock') as admin:
-            admin.load(name, path)
 
     def session(self):
         session = self.client.session(model='decoder')
@@ -90,6 +58,13 @@ class Decoding(unittest.TestCase):
         for i in range(count):
             wanted = expected(text[: len(text) - count + i + 1])
             numpy.testing.assert_allclose(logits[0, i], wanted, atol=2e-5)
+
+    def read_cache(self, session, text):
+        """Sends `text` to a new session. Returns its cache as inputs of the decoder."""
+        names = [f'{layer}.{name}' for layer in (0, 1) for name in ('key', 'value')]
+        wanted = ['present.' + name for name in names]
+        cache = session.infer('decoder', {'input_ids': numpy.array([text])}, wanted)
+        return {'past_key_values.' + name: cache['present.' + name].copy() for name in names}
 
     def bytes_of_sessions(self):
         text = self.client.metrics()
@@ -214,10 +189,7 @@ class Decoding(unittest.TestCase):
         """The cache of one session, sent to another one."""
         self.start()
         first, text = self.session(), [6, 7, 6]
-        names = [f'{layer}.{name}' for layer in (0, 1) for name in ('key', 'value')]
-        wanted = ['present.' + name for name in names]
-        cache = first.infer('decoder', {'input_ids': numpy.array([text])}, wanted)
-        inputs = {'past_key_values.' + name: cache['present.' + name].copy() for name in names}
+        inputs = self.read_cache(first, text)
         second = self.session()
         text += [7]
         result = second.infer('decoder', {'input_ids': numpy.array([[7]]), **inputs})
@@ -229,10 +201,7 @@ class Decoding(unittest.TestCase):
     def test_rows_that_are_not_numbers_are_forgotten(self):
         self.start()
         first, text = self.session(), [6, 7, 6]
-        names = [f'{layer}.{name}' for layer in (0, 1) for name in ('key', 'value')]
-        wanted = ['present.' + name for name in names]
-        cache = first.infer('decoder', {'input_ids': numpy.array([text])}, wanted)
-        inputs = {'past_key_values.' + name: cache['present.' + name].copy() for name in names}
+        inputs = self.read_cache(first, text)
         for rows in inputs.values():
             rows[0, 0, 2] = numpy.nan
         second, one = self.session(), {'input_ids': numpy.array([[1]])}
@@ -248,9 +217,9 @@ class Decoding(unittest.TestCase):
         graph, names = onnx_writer.Graph(), ['a', 'b', 'c']
         for number, name in enumerate(names):
             factor = graph.const(onnx_writer.FLOAT, [], [number + 1.0])
-            name_output(graph, graph.node('Mul', ['x', factor]), name)
+            graph.output(graph.node('Mul', ['x', factor]), name)
         ports = [onnx_writer.port(name, ['rows', 8]) for name in ['x', *names]]
-        self.load('several', graph, ports[:1], ports[1:])
+        self.daemon.load_graph('several', graph, ports[:1], ports[1:])
         session, text = self.session(), []
         x = numpy.arange(16, dtype=numpy.float32).reshape(2, 8)
         for step in range(3):
@@ -264,14 +233,14 @@ class Decoding(unittest.TestCase):
         """Input `other` is given the rows of the session, which lie apart in its memory."""
         self.start()
         graph = onnx_writer.Graph()
-        name_output(graph, graph.node('Concat', ['past_rows', 'x'], axis=2), 'present_rows')
+        graph.output(graph.node('Concat', ['past_rows', 'x'], axis=2), 'present_rows')
         most = graph.node('ReduceMax', ['other'], axes=[2], keepdims=1)
-        name_output(graph, graph.node('Add', ['x', most]), 'y')
+        graph.output(graph.node('Add', ['x', most]), 'y')
         port = onnx_writer.port
         inputs = [port(name, [1, 2, size, 3]) for name, size in
                   (('x', 'n'), ('past_rows', 'past'), ('other', 'm'))]
         outputs = [port('y', [1, 2, 'n', 3]), port('present_rows', [1, 2, 'total', 3])]
-        self.load('twice', graph, inputs, outputs)
+        self.daemon.load_graph('twice', graph, inputs, outputs)
         session = self.client.session({'present_rows': 'past_rows'})
         self.addCleanup(session.close)
         x = numpy.arange(6, dtype=numpy.float32).reshape(1, 2, 1, 3) + 1
@@ -287,13 +256,13 @@ class Decoding(unittest.TestCase):
         rows = graph.node('Concat', ['past_rows', 'x'], axis=2)
         scores = graph.node('MatMul', ['x', graph.node('Transpose', [rows], perm=[0, 1, 3, 2])])
         result = graph.node('MatMul', [graph.node('Softmax', [scores], axis=-1), rows])
-        name_output(graph, rows, 'present_rows')
-        name_output(graph, result, 'y')
+        graph.output(rows, 'present_rows')
+        graph.output(result, 'y')
         ports = [(name, [1, 1, rows, size]) for name, rows in (('x', 'n'), ('past_rows', 'past'))]
         inputs = [onnx_writer.port(*port) for port in ports]
         ports = (('y', 'n'), ('present_rows', 'total'))
         outputs = [onnx_writer.port(name, [1, 1, rows, size]) for name, rows in ports]
-        self.load('attention', graph, inputs, outputs)
+        self.daemon.load_graph('attention', graph, inputs, outputs)
         session = self.client.session({'present_rows': 'past_rows'})
         self.addCleanup(session.close)
         x = numpy.ones((1, 1, 1, size), numpy.float32)
@@ -328,7 +297,7 @@ class Decoding(unittest.TestCase):
 import sys, numpy
 sys.path.insert(0, {ROOT + '/client/python'!r})
 import inferd
-session = inferd.Client({self.socket!r}).session(model='decoder')
+session = inferd.Client({self.daemon.socket!r}).session(model='decoder')
 for _ in range(40):
     session.infer('decoder', {{'input_ids': numpy.zeros((1, 20), numpy.int64)}})
 fork = session.fork()
@@ -355,7 +324,7 @@ while True:
         while len(tokens) < len(text) + length:
             tokens.append(int(expected(tokens).argmax()))
         wanted = ''.join(chr(32 + token) for token in tokens) + '\n'
-        options = ['--socket', self.socket, '--length', str(length)]
+        options = ['--socket', self.daemon.socket, '--length', str(length)]
         environment = dict(os.environ, PYTHONPATH=ROOT + '/client/python')
         for command in [GENERATE], [sys.executable, ROOT + '/client/examples/generate.py']:
             result = subprocess.run(

@@ -4,8 +4,6 @@ reference outputs."""
 import json
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -17,6 +15,7 @@ if not (MODELS / 'silero_vad_v5').is_dir():
     sys.exit(77)
 import numpy
 import inferd
+from bare_daemon import BareDaemon
 
 STATES, SHAPES = {'stateN': 'state'}, {'state': (2, 1, 128)}
 
@@ -34,33 +33,11 @@ def inputs_of(case):
 class Silero(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.process = subprocess.Popen(
-            [
-                DAEMON,
-                '--runtime-dir=' + folder.name,
-                '--cache-dir=' + folder.name,
-                '--backends=ref,cpu',
-                '--drain-timeout-ms=200',
-            ],
-            stderr=subprocess.DEVNULL,
-        )
-        cls.addClassCleanup(cls.stop)
-        end = time.monotonic() + 60
-        while not Path(folder.name + '/admin.sock').exists():
-            assert time.monotonic() < end, 'no socket after 60 s'
-            time.sleep(0.02)
-        with inferd.Client(folder.name + '/admin.sock') as admin:
-            admin.load('silero_vad', str(MODELS / 'silero_vad_v5/model/silero_vad_v5.onnx'))
-        cls.socket = folder.name + '/inferd.sock'
-        cls.client = inferd.Client(folder.name + '/inferd.sock')
+        cls.daemon = BareDaemon(DAEMON)
+        cls.addClassCleanup(cls.daemon.end)
+        cls.daemon.load('silero_vad', MODELS / 'silero_vad_v5/model/silero_vad_v5.onnx')
+        cls.client = inferd.Client(cls.daemon.socket)
         cls.addClassCleanup(cls.client.close)
-
-    @classmethod
-    def stop(cls):
-        cls.process.terminate()
-        cls.process.wait(30)
 
     def check(self, case, result):
         for wanted in case['outputs']:
@@ -123,7 +100,7 @@ class Silero(unittest.TestCase):
         audio = (numpy.sin(numpy.arange(10 * 512) / 20) * 20000).astype('<i2')
         lines = (
             subprocess.run(
-                [VOICE, '--socket', self.socket],
+                [VOICE, '--socket', self.daemon.socket],
                 input=audio.tobytes(),
                 check=True,
                 timeout=60,

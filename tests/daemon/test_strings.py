@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import numpy
 import inferd
 from inferd import _inference
-from onnx_writer import BOOL, FLOAT, INT64, STRING, Graph, field, port
+from onnx_writer import BOOL, FLOAT, INT64, STRING, Graph, port
 
 SECONDS_MAX = 60
 OPSETS = {'': 20, 'ai.onnx.ml': 3, 'com.microsoft': 1}
@@ -32,7 +32,7 @@ def write(folder, name, inputs, outputs, build):
     graph = Graph()
     named = build(graph)
     for output, value in zip(outputs, named):
-        graph.nodes.append(graph_identity(value, output[0]))
+        graph.output(value, output[0])
     path = Path(folder) / name / '1'
     path.mkdir(parents=True)
     graph.write_ports(
@@ -42,10 +42,6 @@ def write(folder, name, inputs, outputs, build):
         [port(*one) for one in outputs],
         OPSETS,
     )
-
-
-def graph_identity(value, name):
-    return field(1, field(1, value) + field(2, name) + field(4, 'Identity'))
 
 
 def write_models(folder):

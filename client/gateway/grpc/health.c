@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "client/gateway/grpc/questions.h"
-#include "client/gateway/http/clock.h"
 #include "client/gateway/oip/proto_reader.h"
 
 // Maximum size of the message of Watch in bytes. The longest name of a service has less than 40.
@@ -99,10 +98,8 @@ static void update_call(struct watch *watch)
 {
     struct inf_grpc_stream *stream = watch->stream;
     stream->ended = stream->end_code != INFERD_OK;
-    bool ready = stream->ended || (watch->asked && find_watched_status(watch) != watch->sent);
-    if (ready && !stream->ready)
-        stream->progress_ms = inf_http_clock_ms();
-    stream->ready = ready;
+    bool changed = watch->asked && find_watched_status(watch) != watch->sent;
+    inf_grpc_stream_set_ready(stream, stream->ended || changed);
 }
 
 static void receive_message(struct inf_grpc_stream *stream)
@@ -156,10 +153,5 @@ void inf_grpc_health_watch_begin(struct inf_grpc_stream *stream)
     watch->watcher.callback = handle_change;
     watch->watcher.context = watch;
     inf_link_watch(stream->gateway->link, &watch->watcher);
-    stream->streaming = &functions;
-    stream->user = watch;
-    stream->abandon = free_watch;
-    if (stream->timeout_ms != 0)
-        stream->deadline_ms = inf_http_clock_ms() + stream->timeout_ms;
-    inf_grpc_reply_begin(stream);
+    inf_grpc_reply_begin(stream, &functions, watch, free_watch);
 }

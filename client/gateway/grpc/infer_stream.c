@@ -65,15 +65,12 @@ static void abandon_stream(void *context)
     free(owner);
 }
 
-// Determines whether the client has a response to read, and since when.
+// Determines whether the client has a response to read.
 static void update_ready(struct infer_stream *owner)
 {
-    struct inf_grpc_stream *stream = owner->stream;
     const struct item *first = TAILQ_FIRST(&owner->items);
-    bool ready = stream->ended || (first != NULL && first->done);
-    if (ready && !stream->ready)
-        stream->progress_ms = inf_http_clock_ms();
-    stream->ready = ready;
+    inf_grpc_stream_set_ready(owner->stream,
+                              owner->stream->ended || (first != NULL && first->done));
 }
 
 // Makes the response of an item an error message.
@@ -255,10 +252,5 @@ void inf_grpc_infer_stream_begin(struct inf_grpc_stream *stream)
     }
     owner->stream = stream;
     TAILQ_INIT(&owner->items);
-    stream->streaming = &functions;
-    stream->user = owner;
-    stream->abandon = abandon_stream;
-    if (stream->timeout_ms != 0)
-        stream->deadline_ms = inf_http_clock_ms() + stream->timeout_ms;
-    inf_grpc_reply_begin(stream);
+    inf_grpc_reply_begin(stream, &functions, owner, abandon_stream);
 }

@@ -122,10 +122,7 @@ static void update_call(struct inf_grpc_stream *stream)
     if (!ready && stream->complete && stream->body_size > 0)
         inf_grpc_stream_fail(stream, INFERD_INVALID_ARGUMENT, "the call ends within a message");
     stream->ended = !ready && (stream->end_code != INFERD_OK || stream->complete);
-    ready = ready || stream->ended;
-    if (ready && !stream->ready)
-        stream->progress_ms = inf_http_clock_ms();
-    stream->ready = ready;
+    inf_grpc_stream_set_ready(stream, ready || stream->ended);
 }
 
 static void receive_questions(struct inf_grpc_stream *stream)
@@ -171,9 +168,5 @@ static bool load_response(struct inf_grpc_stream *stream)
 void inf_grpc_reflection_begin(struct inf_grpc_stream *stream)
 {
     static const struct inf_grpc_streaming functions = {receive_questions, load_response};
-    stream->streaming = &functions;
-    stream->abandon = free;
-    if (stream->timeout_ms != 0)
-        stream->deadline_ms = inf_http_clock_ms() + stream->timeout_ms;
-    inf_grpc_reply_begin(stream);
+    inf_grpc_reply_begin(stream, &functions, NULL, free);
 }

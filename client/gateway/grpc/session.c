@@ -372,9 +372,16 @@ void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *contex
     submit_response(stream, NULL, 0, &provider);
 }
 
-void inf_grpc_reply_begin(struct inf_grpc_stream *stream)
+void inf_grpc_reply_begin(struct inf_grpc_stream *stream,
+                          const struct inf_grpc_streaming *streaming, void *user,
+                          void (*abandon)(void *user))
 {
     const nghttp2_data_provider provider = {{.ptr = stream}, read_response};
+    stream->streaming = streaming;
+    stream->user = user;
+    stream->abandon = abandon;
+    if (stream->timeout_ms != 0)
+        stream->deadline_ms = inf_http_clock_ms() + stream->timeout_ms;
     submit_response(stream, NULL, 0, &provider);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/gateway/http/clock.h"
+
 // Initial capacity of the buffer for a message, in bytes. The capacity doubles when the buffer is
 // full. It does not depend on the length in the message's prefix, because a client can announce a
 // large message without sending it.
@@ -203,6 +205,13 @@ bool inf_grpc_stream_take(struct inf_grpc_stream *stream, size_t *offset, size_t
     memcpy(*bytes, stream->body + *offset, size);
     *offset += size;
     return true;
+}
+
+void inf_grpc_stream_set_ready(struct inf_grpc_stream *stream, bool ready)
+{
+    if (ready && !stream->ready)
+        stream->progress_ms = inf_http_clock_ms();
+    stream->ready = ready;
 }
 
 bool inf_grpc_stream_peek(struct inf_grpc_stream *stream, size_t size_max, struct inf_span *message)

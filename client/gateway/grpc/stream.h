@@ -117,6 +117,10 @@ bool inf_grpc_stream_append(struct inf_grpc_stream *stream, struct inf_span byte
 // stream->streaming->receive() or inf_grpc_reply_continue().
 void inf_grpc_stream_fail(struct inf_grpc_stream *stream, int code, const char *text);
 
+// Sets whether the client of a streaming call has a response or the status to read, and notes since
+// when it has.
+void inf_grpc_stream_set_ready(struct inf_grpc_stream *stream, bool ready);
+
 // Reads the prefix of the message at the start of `bytes`. Returns false if the prefix is
 // incomplete. Otherwise *size is the size of the message without its prefix, and *compressed is set
 // if the message is compressed.
@@ -154,9 +158,12 @@ enum inf_code inf_grpc_stream_check_coding(const struct inf_grpc_stream *stream,
 // afterwards.
 void inf_grpc_reply(struct inf_grpc_stream *stream, void (*release)(void *context), void *context);
 
-// Begins the response of a streaming call, which has stream->streaming. Must be called while the
-// header fields are being handled.
-void inf_grpc_reply_begin(struct inf_grpc_stream *stream);
+// Begins the response of a streaming call. Its timeout counts from now on. Must be called while the
+// header fields are being handled. Sets the fields `streaming`, `user` and `abandon` of the stream.
+// `user` may be NULL.
+void inf_grpc_reply_begin(struct inf_grpc_stream *stream,
+                          const struct inf_grpc_streaming *streaming, void *user,
+                          void (*abandon)(void *user));
 
 // Continues a streaming call: a response has become ready, the call has ended, or the stream is not
 // stalled any longer. Only the functions in stream->streaming may use the stream after this call.

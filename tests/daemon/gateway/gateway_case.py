@@ -66,6 +66,25 @@ def write_models(folder):
         (path / 'model.json').write_text(json.dumps(model))
 
 
+# A request for the model add, which answers 11, 22, 33, 44.
+ADD = {
+    'inputs': [
+        {'name': 'a', 'shape': [1, 4], 'datatype': 'FP32', 'data': [1, 2, 3, 4]},
+        {'name': 'b', 'shape': [1, 4], 'datatype': 'FP32', 'data': [10, 20, 30, 40]},
+    ]
+}
+
+
+def binary_body(request, *tensors):
+    """A body with binary tensors, and the header fields that belong to it."""
+    text = json.dumps(request).encode()
+    headers = {
+        'Content-Type': 'application/octet-stream',
+        'Inference-Header-Content-Length': str(len(text)),
+    }
+    return text + b''.join(tensors), headers
+
+
 class Daemon:
     def __init__(self, folder, *options):
         self.folder, self.options = folder, options

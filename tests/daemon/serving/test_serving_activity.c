@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -256,11 +255,7 @@ Test(serving_activity, a_user_sees_and_ends_nothing_of_another_user)
     if (geteuid() != 0)
         cr_skip_test("only root can connect as two users");
     struct inf_raw stranger;
-    cr_assert_eq(chmod(fixture.directory, 0755), 0);
-    cr_assert_eq(chmod(fixture.socket, 0666), 0);
-    cr_assert_eq(seteuid(12001), 0);
-    inf_raw_open(&stranger, fixture.socket);
-    cr_assert_eq(seteuid(0), 0);
+    inf_fixture_open_as(&fixture, &stranger, 12001);
     uint64_t running = send_slow(&user, "");
     uint64_t client = await_run(1)->entries[0].client_id;
     cr_expect_eq(list_requests(&stranger)->count, 0);

@@ -3,7 +3,6 @@
 // requests at the same time run beside each other.
 #include <criterion/criterion.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,16 +146,6 @@ static uint64_t read_clock_ns(void)
     return (uint64_t)now.tv_sec * INF_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-// Connects as another user. Only root can do this.
-static void open_as(struct inf_raw *client, uid_t uid)
-{
-    cr_assert_eq(chmod(fixture.directory, 0755), 0);
-    cr_assert_eq(chmod(fixture.socket, 0666), 0);
-    cr_assert_eq(seteuid(uid), 0);
-    inf_raw_open(client, fixture.socket);
-    cr_assert_eq(seteuid(0), 0);
-}
-
 // Two users who always have several requests in flight, for models of which one costs eight times
 // as much as the other.
 #define USERS 2
@@ -186,7 +175,7 @@ Test(serving_cores, users_get_equal_core_time)
     if (geteuid() != 0 || find_slots() < 2)
         cr_skip_test("wants to be root, and a cpu device of two cores");
     for (int i = 0; i < USERS; i++) {
-        open_as(&users[i], 12001 + (uid_t)i);
+        inf_fixture_open_as(&fixture, &users[i], 12001 + (uid_t)i);
         // The daemon learns how long the models run.
         for (int k = 0; k < 4; k++)
             inf_raw_expect_infer(&users[i],

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of one user over all connections.
 #include <criterion/criterion.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/wire/frame.h"
@@ -125,11 +124,7 @@ Test(serving_quota, another_user_has_separate_limits)
     for (int i = 0; i < 4; i++)
         ask_slow(&raw);
     expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_REQUESTS);
-    cr_assert_eq(chmod(fixture.directory, 0755), 0);
-    cr_assert_eq(chmod(fixture.socket, 0666), 0);
-    cr_assert_eq(seteuid(12001), 0);
-    inf_raw_open(&other, fixture.socket);
-    cr_assert_eq(seteuid(0), 0);
+    inf_fixture_open_as(&fixture, &other, 12001);
     uint64_t stream = ask_slow(&other);
     inf_raw_send(&other, (struct inf_frame_header){.type = INF_FRAME_CANCEL, .stream_id = stream},
                  INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);

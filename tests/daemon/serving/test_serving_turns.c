@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/base/clock.h"
@@ -185,16 +184,6 @@ Test(serving_turns, a_priority_that_is_none_is_refused)
     inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
 }
 
-// Connects as another user. Only root can do this.
-static void open_as(struct inf_raw *client, uid_t uid)
-{
-    cr_assert_eq(chmod(fixture.directory, 0755), 0);
-    cr_assert_eq(chmod(fixture.socket, 0666), 0);
-    cr_assert_eq(seteuid(uid), 0);
-    inf_raw_open(client, fixture.socket);
-    cr_assert_eq(seteuid(0), 0);
-}
-
 // Returns the longest waiting time among `count` replies.
 static uint64_t longest_wait_ns(struct inf_raw *client, int count)
 {
@@ -217,8 +206,8 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
     struct inf_raw greedy;
     struct inf_raw modest;
     teach_run_time();
-    open_as(&greedy, 12001);
-    open_as(&modest, 12002);
+    inf_fixture_open_as(&fixture, &greedy, 12001);
+    inf_fixture_open_as(&fixture, &modest, 12002);
     for (int i = 0; i < MANY; i++)
         send_request(&greedy, BRIEF, INF_WIRE_PRIORITY_HIGH, 0);
     for (int i = 0; i < 2; i++)

@@ -79,8 +79,8 @@ static void write_brief(const char *directory)
     inf_fixture_write_products(directory, 6);
 }
 
-// A warm-up of the models of products would take every start of a daemon a second or more, and ten
-// seconds in a build with a sanitizer.
+// Without a warm-up of the models made of products, each start of a daemon is a second or more
+// shorter, and ten seconds in a build with a sanitizer.
 static const struct {
     const char *name;
     void (*write)(const char *directory);
@@ -261,6 +261,15 @@ void inf_fixture_stop(struct inf_fixture *fixture)
     cr_assert_eq(kill(fixture->pid, SIGTERM), 0);
     cr_assert_eq(inf_fixture_wait(fixture), 0);
     inf_fixture_remove(fixture);
+}
+
+void inf_fixture_open_as(const struct inf_fixture *fixture, struct inf_raw *raw, uid_t uid)
+{
+    cr_assert_eq(chmod(fixture->directory, 0755), 0);
+    cr_assert_eq(chmod(fixture->socket, 0666), 0);
+    cr_assert_eq(seteuid(uid), 0);
+    inf_raw_open(raw, fixture->socket);
+    cr_assert_eq(seteuid(0), 0);
 }
 
 uint32_t inf_fixture_fds(const struct inf_fixture *fixture)

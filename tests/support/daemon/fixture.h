@@ -75,6 +75,10 @@ struct inf_raw {
     size_t waiting_bytes;
 };
 
+// Connects to the daemon of the fixture as another user, as inf_raw_open() does. Only root can do
+// this.
+void inf_fixture_open_as(const struct inf_fixture *fixture, struct inf_raw *raw, uid_t uid);
+
 // Connects without sending HELLO.
 void inf_raw_connect(struct inf_raw *raw, const char *path);
 

@@ -316,8 +316,9 @@ static void round_outputs(const struct rounded *rounded, uint32_t step, const st
         if (value->dtype != INF_DTYPE_F32 || elements == NULL)
             continue;
         for (size_t k = 0; k < inf_shape_elements(&value->shape); k++) {
+            bool finite = isfinite(elements[k]);
             elements[k] = round_one(elements[k], rounded->precision);
-            if (rounded->tells && run->overflowed != NULL && !isfinite(elements[k]))
+            if (rounded->tells && run->overflowed != NULL && finite && !isfinite(elements[k]))
                 atomic_store(run->overflowed, true);
         }
     }
@@ -375,4 +376,4 @@ const struct inf_backend inf_absent_backend =
 const struct inf_backend inf_half_backend =
     ODD_BACKEND("half", 404, open_half, compile_rounded, destroy_rounded, run_rounded);
 const struct inf_backend inf_telling_backend =
-    ODD_BACKEND("telling", 404, open_telling, compile_rounded, destroy_rounded, run_rounded);
+    ODD_BACKEND("telling", 407, open_telling, compile_rounded, destroy_rounded, run_rounded);

@@ -33,8 +33,7 @@ def attention(graph, layer, query, key, value, hidden):
         for name, new in (('key', key), ('value', value))
     ]
     for name, joined in zip(('key', 'value'), present):
-        output = f'present.{layer}.{name}'
-        graph.nodes.append(field(1, field(1, joined) + field(2, output) + field(4, 'Identity')))
+        graph.output(joined, f'present.{layer}.{name}')
     keys = graph.node('Transpose', [present[0]], perm=[0, 1, 3, 2])
     scores = graph.node('Mul', [graph.node('MatMul', [query, keys]), sharp(graph)])
     scores = graph.node('Add', [scores, hidden])

@@ -107,6 +107,10 @@ class Graph:
         """Adds a node of one output, which it returns."""
         return self.add(op, inputs, 1, **attributes)[0]
 
+    def output(self, value, name):
+        """Gives a value the name of an output of the model."""
+        self.nodes.append(field(1, field(1, value) + field(2, name) + field(4, "Identity")))
+
     def write(self, path, name, x_dims, y, y_dims):
         """Writes the model from x to `y`."""
         self.write_ports(path, name, [port("x", x_dims)], [port(y, y_dims)])

@@ -191,9 +191,9 @@ static enum inf_precision run_inference(struct inf_served *served, const float x
     inf_role_leave(); // leave the loop's role, because a worker also runs the model without a role
     cr_assert_eq(inf_model_acquire(served->model, served->device, &shape, &executable, &err),
                  INF_OK, "%s", err.text);
-    cr_assert_eq(
-        inf_result_guard_run(served, served->device, executable, &execution, &precision, &err),
-        INF_OK, "%s", err.text);
+    cr_assert_eq(inf_result_guard_run(served, served->device, executable, &execution, NULL,
+                                      &precision, &err),
+                 INF_OK, "%s", err.text);
     inf_model_release(served->model, &executable);
     inf_role_enter_loop();
     return precision;

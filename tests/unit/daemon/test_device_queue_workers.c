@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device queue with several workers: how many of them run a model at once, and which one takes a
+// job or is woken for it.
+#include "tests/unit/daemon/queue_case.h"
+
+Test(queue_workers, runs_no_more_jobs_of_a_model_than_its_limit)
+{
+    open_queue(3, 32, 1000);
+    struct inf_job *limited[3];
+    for (int i = 0; i < 3; i++) {
+        limited[i] = make_job(1, 0);
+        limited[i]->slot_limits.runs_max = 2;
+        cr_assert_eq(push_job(limited[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    struct inf_job *other = make_job(2, 0);
+    cr_assert_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), limited[0]);
+    cr_expect_eq(pop_job(), limited[1]);
+    cr_expect_eq(pop_job(), other, "it overtakes the third run of the other model");
+    settle_job(limited[0], 1);
+    cr_expect_eq(pop_job(), limited[2]);
+    settle_job(limited[1], 1);
+    settle_job(limited[2], 1);
+    settle_job(other, 1);
+    cr_expect_eq(queue.slot_share.running, 0u);
+    inf_device_queue_fini(&queue);
+}
+
+static void take_one(void *context) INF_ATTR(no_thread_safety_analysis)
+{
+    inf_role_enter_worker();
+    *(struct inf_job **)context = pop_job();
+}
+
+// Waits until `wanted` workers sleep in the queue.
+static void wait_for_sleepers(uint32_t wanted) INF_ATTR(no_thread_safety_analysis)
+{
+    uint32_t sleepers = UINT32_MAX;
+    while (sleepers != wanted) {
+        inf_spin_wait_yield();
+        inf_mutex_lock(&queue.mutex);
+        sleepers = queue.idle.asleep_count;
+        inf_mutex_unlock(&queue.mutex);
+    }
+}
+
+// Ends all reservations, as if they had not been used for a long time.
+static void end_reservations(void) INF_ATTR(no_thread_safety_analysis)
+{
+    inf_mutex_lock(&queue.mutex);
+    for (uint32_t i = 0; i < queue.slot_share.count; i++)
+        queue.slot_share.models[i].limits.reserved = 0;
+    inf_mutex_unlock(&queue.mutex);
+}
+
+Test(queue_workers, keeps_reserved_slots_free_and_wakes_workers_when_they_may_go_on)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *prompt = make_job(1, 0), *others[4], *taken = NULL;
+    prompt->slot_limits.reserved = 1;
+    cr_assert_eq(push_job(prompt), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(pop_job(), 1);
+    for (int i = 0; i < 4; i++) {
+        others[i] = make_job(2, 0);
+        cr_assert_eq(push_job(others[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    // One of two slots is reserved, so a second worker waits although jobs are queued.
+    cr_expect_eq(pop_job(), others[0]);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    // The model with the reservation gets the slot at once.
+    prompt = make_job(1, 0);
+    prompt->slot_limits.reserved = 1;
+    cr_assert_eq(push_job(prompt), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, prompt);
+    settle_job(prompt, 1);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    // After the end of the reservation both workers have a job. The one that finds it wakes the
+    // other.
+    end_reservations();
+    settle_job(others[0], 1);
+    cr_expect_eq(pop_job(), others[1]);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, others[2]);
+    settle_job(others[1], 1);
+    settle_job(others[2], 1);
+    settle_job(pop_job(), 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, gives_a_job_to_the_worker_that_ran_last)
+{
+    open_queue(3, 32, 1000);
+    struct inf_thread threads[2] = {{0}};
+    struct inf_job *jobs[3], *taken[2] = {NULL, NULL};
+    // Both workers sleep, the second one since a later time. It is the one that a push wakes.
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(inf_thread_start(&threads[i], "worker", take_one, &taken[i], NULL), INF_OK);
+        wait_for_sleepers(i + 1);
+    }
+    for (int i = 0; i < 3; i++)
+        jobs[i] = make_job(1, 0);
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[1]);
+    cr_expect_eq(taken[1], jobs[0]);
+    // A worker that has just finished a job takes the next one, and no other is woken for it.
+    settle_job(jobs[0], 1);
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    wait_for_sleepers(1);
+    cr_expect_eq(pop_job(), jobs[1]);
+    // While it runs, the next job wakes the other worker.
+    cr_assert_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[0]);
+    cr_expect_eq(taken[0], jobs[2]);
+    settle_job(jobs[1], 1);
+    settle_job(jobs[2], 1);
+    inf_device_queue_fini(&queue);
+}
+
+static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_recall(&queue, job);
+}
+
+static bool check_hand_over(uint64_t now_ns) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_check_hand_over(&queue, now_ns);
+}
+
+Test(queue_workers, wakes_another_worker_if_the_one_that_ran_last_is_late)
+{
+    open_queue(3, 32, 1000);
+    struct inf_thread threads[2] = {{0}};
+    struct inf_job *jobs[4], *taken[2] = {NULL, NULL};
+    for (int i = 0; i < 4; i++)
+        jobs[i] = make_job(1, 0);
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), jobs[0]);
+    cr_expect_not(check_hand_over(UINT64_MAX), "no job is queued");
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(inf_thread_start(&threads[i], "worker", take_one, &taken[i], NULL), INF_OK);
+        wait_for_sleepers(i + 1);
+    }
+    // This worker finishes a job and does not come back for the next one.
+    settle_job(jobs[0], 1);
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert(recall_job(jobs[1]));
+    cr_expect_not(check_hand_over(0), "the job was taken back");
+    cr_assert_eq(push_job(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect(check_hand_over(0), "the worker has only just finished");
+    wait_for_sleepers(2);
+    cr_expect_not(check_hand_over(inf_clock_ns() + MS));
+    inf_thread_join(&threads[1]);
+    cr_expect_eq(taken[1], jobs[1]);
+    cr_expect_not(check_hand_over(0), "no job waits any longer");
+    // The next push does not rely on the late worker either.
+    cr_assert_eq(push_job(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&threads[0]);
+    cr_expect_eq(taken[0], jobs[2]);
+    // A worker that comes back in time ends the watch.
+    cr_assert_eq(inf_thread_start(&threads[0], "worker", take_one, &taken[0], NULL), INF_OK);
+    wait_for_sleepers(1);
+    settle_job(jobs[1], 1);
+    cr_assert_eq(push_job(jobs[3]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), jobs[3]);
+    cr_expect_not(check_hand_over(0), "the job was taken");
+    settle_job(jobs[2], 1);
+    settle_job(jobs[3], 1);
+    inf_device_queue_close(&queue);
+    inf_thread_join(&threads[0]);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, leaves_no_rows_for_idle_workers_that_may_not_take_them)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], *taken = NULL;
+    for (int i = 0; i < 5; i++) {
+        jobs[i] = make_rows(1, 1);
+        jobs[i]->slot_limits.runs_max = 1;
+    }
+    cr_assert_eq(push_job(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    struct inf_job *first = pop_job();
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    for (int i = 1; i < 5; i++)
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    wait_for_sleepers(1);
+    settle_job(first, 1);
+    cr_assert_eq(take_all(jobs), 4, "the limit of one run keeps the other worker from the rows");
+    for (int i = 0; i < 4; i++)
+        settle_job(jobs[i], 1);
+    inf_device_queue_close(&queue);
+    inf_thread_join(&thread);
+    cr_expect_null(taken);
+    inf_device_queue_fini(&queue);
+}
