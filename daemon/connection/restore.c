@@ -173,13 +173,28 @@ static bool restore_region(struct inf_connection *connection, const struct inf_k
     return inf_region_register(&connection->regions, &options, NULL) == INF_OK;
 }
 
+// A process that is killed while it makes a region leaves a descriptor without a record. It must not
+// stay in the store, because the next region with this index has the same name.
+static void remove_unrecorded(struct inf_connection *connection, uint32_t region,
+                              const int *fds) INF_ON_LOOP
+{
+    const struct inf_stored_name name = {.kind = INF_STORED_REGION,
+                                         .slot = connection->kept->index,
+                                         .generation = connection->kept->slot->generation,
+                                         .region = region};
+    if (fds != NULL && fds[region] >= 0)
+        inf_connections_remove_stored(connection->set, &name);
+}
+
 static void restore_regions(struct inf_connection *connection, const struct pending_list *list,
                             int *fds) INF_ON_LOOP
 {
     struct inf_kept_region *records = connection->kept->slot->regions;
     for (uint32_t i = 0; i < INF_LIMIT_REGIONS; i++) {
-        if (records[i].flags == 0)
+        if (records[i].flags == 0) {
+            remove_unrecorded(connection, i, fds);
             continue;
+        }
         bool restored = fds != NULL && fds[i] >= 0 && !is_unknown_to_client(list, &records[i]) &&
                         restore_region(connection, &records[i], &fds[i]);
         if (!restored)

@@ -155,6 +155,27 @@ class Handover(HandoverCase):
             self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
             self.assertEqual(struct.unpack('<3f', memory[4096:4108]), (12.0,) * 3)
 
+    def test_a_region_without_a_record(self):
+        """A process that is killed between storing a region and recording it leaves the descriptor.
+        It is not taken for the region that is made next."""
+        self.start()
+        client = self.kept()
+        foreign = os.memfd_create('foreign', os.MFD_ALLOW_SEALING)
+        os.ftruncate(foreign, 4096)
+        fcntl.fcntl(foreign, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        self.replace(lambda store: store.append(('inferd-r-0-1-0', foreign)))
+        self.check_infer(client)
+        self.manager.wait_for_names('inferd-r-', 0)
+        memory = client.register(5, 4096)
+        memory[:16] = ONES
+        self.manager.wait_for_names('inferd-r-', 1)
+        self.manager.restart(signal.SIGKILL)
+        inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [1, 4],
+                   'location': {'region_id': 5, 'length': 16}}]
+        frame = client.call('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
+        self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+        self.assertEqual(frame.data, struct.pack('<3f', 12, 12, 12))
+
     # --- sessions ---
 
     def open_session(self, client, session=3):
