@@ -8,9 +8,9 @@
 
 // Where the guard gets the executable that computes the same in fp32.
 struct inf_fp32_source {
-    // Returns an executable that the guard releases with inf_model_release().
+    // Returns an executable that the guard releases with inf_model_release(). May block.
     enum inf_code (*acquire)(void *context, struct inf_executable **out_executable,
-                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+                             struct inf_error *err);
     void *context;
 };
 
