@@ -173,8 +173,8 @@ static bool restore_region(struct inf_connection *connection, const struct inf_k
     return inf_region_register(&connection->regions, &options, NULL) == INF_OK;
 }
 
-// A process that is killed while it makes a region leaves a descriptor without a record. It must not
-// stay in the store, because the next region with this index has the same name.
+// A process that is killed while it makes a region leaves a descriptor without a record. It must
+// not stay in the store, because the next region with this index has the same name.
 static void remove_unrecorded(struct inf_connection *connection, uint32_t region,
                               const int *fds) INF_ON_LOOP
 {
