@@ -129,6 +129,9 @@
 #define BLOCK_SIDE  8
 #define BLOCK_DEPTH 16
 
+// The vectors of four channels that a work group of conv_split.comp computes.
+#define SPLIT_COLUMNS 8
+
 // A work group of attention.comp computes ATTENTION_ROWS rows, each by ATTENTION_SIDE invocations.
 // It keeps the rows of queries in shared memory, so they have at most ATTENTION_DEPTH columns.
 #define ATTENTION_ROWS  8

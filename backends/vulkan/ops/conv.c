@@ -53,20 +53,48 @@ static const struct vk_conv_choice block_sizes[] = {
 #define BLOCK_PIXELS_MIN   16u
 #define BLOCK_CHANNELS_MIN 16u
 
+static uint64_t count_pixels(const struct vk_conv *conv)
+{
+    return (uint64_t)conv->images * conv->window.out_h * conv->window.out_w;
+}
+
 static bool can_use_blocks(const struct vk_conv *conv)
 {
     const struct vk_window *window = &conv->window;
     return conv->weights.groups == 1 && window->out_c >= BLOCK_CHANNELS_MIN &&
-           (uint64_t)conv->images * window->out_h * window->out_w >= BLOCK_PIXELS_MIN;
+           count_pixels(conv) >= BLOCK_PIXELS_MIN;
+}
+
+// The sizes of conv_split.comp among which a race chooses: pixels of an invocation, and invocations
+// that add a sum. The first one is the rule's.
+static const struct vk_conv_choice split_sizes[] = {
+    {VK_CONV_SPLIT, 1, 16}, {VK_CONV_SPLIT, 1, 8}, {VK_CONV_SPLIT, 4, 16}, {VK_CONV_SPLIT, 4, 8}};
+
+// Sums are split if there are few vectors of results and each sum is long. With more results, one
+// invocation for each keeps a GPU busy.
+#define SPLIT_VECTORS_MAX 16384u
+#define SPLIT_TERMS_MIN   64u
+// By the rule, GPUs split the sums of at most this many pixels, such as a dense layer of one row.
+#define SPLIT_RULE_PIXELS 4u
+
+static bool can_use_split(const struct vk_conv *conv)
+{
+    return conv->weights.groups == 1 &&
+           count_pixels(conv) * ((conv->window.out_c + 3) / 4) <= SPLIT_VECTORS_MAX &&
+           conv->weights.taps * conv->weights.group_in >= SPLIT_TERMS_MIN;
 }
 
 // Chooses the shader. By the rule it is the first that the device was measured to be fastest with:
-// Winograd, tiles, strips.
+// Winograd, tiles, strips. No GPU was measured; there few pixels are split first.
 static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
                                            const struct vk_conv *conv)
 {
     uint32_t strip = vk_strip_pixels(lowering, conv->window.out_w), count = 0;
     struct vk_conv_choice list[VK_CONV_CANDIDATES];
+    bool split = can_use_split(conv),
+         software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
+    if (split && !software && count_pixels(conv) <= SPLIT_RULE_PIXELS)
+        list[count++] = split_sizes[0];
     if (vk_conv_is_winograd(lowering, conv))
         list[count++] = (struct vk_conv_choice){VK_CONV_WINOGRAD, 0, 0};
     if (vk_conv_is_tiled(lowering, conv))
@@ -74,6 +102,8 @@ static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
     list[count++] = (struct vk_conv_choice){VK_CONV_STRIPS, strip, 0};
     for (uint32_t i = 0; can_use_blocks(conv) && i < INF_ARRAY_LENGTH(block_sizes); i++)
         list[count++] = block_sizes[i];
+    for (uint32_t i = 0; split && i < INF_ARRAY_LENGTH(split_sizes); i++)
+        list[count++] = split_sizes[i];
     for (uint32_t pixels = strip / 2; pixels > 0 && count < VK_CONV_CANDIDATES; pixels /= 2)
         list[count++] = (struct vk_conv_choice){VK_CONV_STRIPS, pixels, 0};
     return vk_conv_choose(lowering, conv, list[0], list, count);
@@ -91,6 +121,8 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
     bool built = false;
     if (choice.method == VK_CONV_BLOCKS)
         INF_TRY(vk_emit_blocks(lowering, conv, choice.pixels, choice.vectors, &built, err));
+    if (choice.method == VK_CONV_SPLIT)
+        INF_TRY(vk_emit_split(lowering, conv, choice.pixels, choice.vectors, &built, err));
     if (choice.method == VK_CONV_WINOGRAD)
         INF_TRY(vk_emit_winograd(lowering, conv, &built, err));
     if (!built && (choice.method == VK_CONV_WINOGRAD || choice.method == VK_CONV_TILES) &&

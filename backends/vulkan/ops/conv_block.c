@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with the shader conv_block.comp, which see it for the algorithm.
+// Convolutions with the shaders whose work groups compute a block of results together:
+// conv_block.comp and conv_split.comp, which see for the algorithms.
 #include "backends/vulkan/ops/conv_strips.h"
 
-enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
-                             uint32_t vectors, bool *out_built, struct inf_error *err)
+// A shader, and what a work group of it computes.
+struct group_shader {
+    enum inf_shader_index shader;
+    uint32_t invocations;
+    uint32_t pixels;        // of an invocation
+    uint32_t last_constant; // the specialisation constant behind those that both shaders have
+    uint32_t rows, columns; // pixels and vectors of four channels of the work group
+};
+
+static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *conv,
+                                 const struct group_shader *group, bool *out_built,
+                                 struct inf_error *err)
 {
     struct vk_window window = conv->window;
     struct vk_dispatch dispatch = {
-        .variant = {INF_SHADER_CONV_BLOCK,
-                    {conv->activation.function, pixels, window.in_c % 4 == 0, window.out_c % 4 == 0,
-                     conv->transposed, conv->activation.prelu, conv->one_tap,
-                     vk_conv_added_mode(conv), vectors},
-                    .group_size = BLOCK_SIDE * BLOCK_SIDE},
+        .variant = {group->shader,
+                    {conv->activation.function, group->pixels, window.in_c % 4 == 0,
+                     window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
+                     vk_conv_added_mode(conv), group->last_constant},
+                    .group_size = group->invocations},
         .cost = vk_conv_macs(conv)};
     INF_TRY(vk_conv_bind_operands(lowering, &dispatch, conv, err));
     vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
@@ -23,9 +34,33 @@ enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
     window.blocks = conv->weights.group_blocks;
     window.low = conv->activation.low;
     window.high = conv->activation.high;
-    uint32_t rows = BLOCK_SIDE * pixels, columns = BLOCK_SIDE * vectors;
-    uint32_t tiles = (window.blocks + columns - 1) / columns;
-    dispatch.invocations = (window.strips + rows - 1) / rows * tiles * dispatch.variant.group_size;
+    uint32_t tiles = (window.blocks + group->columns - 1) / group->columns;
+    dispatch.invocations =
+        (window.strips + group->rows - 1) / group->rows * tiles * group->invocations;
     vk_set_push_constants(&dispatch, &window, sizeof(window));
     return vk_emit_dispatch(lowering, &dispatch, err);
+}
+
+enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
+                             uint32_t vectors, bool *out_built, struct inf_error *err)
+{
+    const struct group_shader blocks = {.shader = INF_SHADER_CONV_BLOCK,
+                                        .invocations = BLOCK_SIDE * BLOCK_SIDE,
+                                        .pixels = pixels,
+                                        .last_constant = vectors,
+                                        .rows = BLOCK_SIDE * pixels,
+                                        .columns = BLOCK_SIDE * vectors};
+    return emit_groups(lowering, conv, &blocks, out_built, err);
+}
+
+enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
+                            uint32_t parts, bool *out_built, struct inf_error *err)
+{
+    const struct group_shader split = {.shader = INF_SHADER_CONV_SPLIT,
+                                       .invocations = SPLIT_COLUMNS * parts,
+                                       .pixels = pixels,
+                                       .last_constant = parts,
+                                       .rows = pixels,
+                                       .columns = SPLIT_COLUMNS};
+    return emit_groups(lowering, conv, &split, out_built, err);
 }

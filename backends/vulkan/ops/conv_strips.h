@@ -31,4 +31,10 @@ enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
                              uint32_t vectors, bool *out_built,
                              struct inf_error *err) INF_NODISCARD;
 
+// Emits conv_split.comp, in which `parts` invocations, a power of two, add the sums of `pixels`
+// pixels of four channels. If the driver cannot build it, emits nothing and sets *out_built to
+// false.
+enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
+                            uint32_t parts, bool *out_built, struct inf_error *err) INF_NODISCARD;
+
 #endif

@@ -14,6 +14,7 @@
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
 #include "tests/support/device/ref_kit.h"
+#include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
 
@@ -49,6 +50,10 @@ static const struct sample samples[] = {
      false},
     {"few pixels", INF_OP_CONV2D, 1, 3, 3, 32, 48, 3, 1, 1, 1, INF_PADDING_SAME,
      INF_ACTIVATION_NONE, false},
+    {"one row", INF_OP_CONV2D, 1, 1, 1, 301, 37, 1, 1, 1, 1, INF_PADDING_VALID,
+     INF_ACTIVATION_RELU6, false},
+    {"five rows", INF_OP_CONV2D, 5, 1, 1, 128, 64, 1, 1, 1, 1, INF_PADDING_VALID,
+     INF_ACTIVATION_NONE, true},
     {"depthwise", INF_OP_DEPTHWISE_CONV2D, 1, 19, 21, 12, 12, 3, 1, 1, 1, INF_PADDING_SAME,
      INF_ACTIVATION_RELU6, false},
     {"depthwise, strided", INF_OP_DEPTHWISE_CONV2D, 2, 19, 22, 7, 7, 3, 2, 1, 1, INF_PADDING_SAME,
@@ -154,9 +159,11 @@ static void expect_agrees(const struct sample *sample, const char *choice,
     cr_assert_eq(outcome.count, wanted->count);
     snprintf(what, sizeof what, "%s, %s", sample->what, choice);
     expect_near(outcome.y, wanted->y, wanted->count, tolerance, what);
-    if (strncmp(choice, "blocks", 6) == 0)
-        cr_expect_not_null(strstr(outcome.run.kernels, "conv_block"), "%s: %s, not by blocks",
-                           sample->what, outcome.run.kernels);
+    static const char *const shaders[][2] = {{"blocks", "conv_block"}, {"split", "conv_split"}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(shaders); i++)
+        if (strncmp(choice, shaders[i][0], strlen(shaders[i][0])) == 0)
+            cr_expect_not_null(strstr(outcome.run.kernels, shaders[i][1]), "%s: %s, not by %s",
+                               sample->what, outcome.run.kernels, shaders[i][0]);
     free(outcome.y);
 }
 
@@ -261,6 +268,31 @@ Test(vulkan_race, times_and_checks_every_candidate)
                           samples[i].what, times[k].name, times[k].error);
         }
         inf_graph_destroy(&graph);
+    }
+    inf_device_unref(&device);
+}
+
+// A rule that no race has confirmed. llvmpipe plays the GPU.
+Test(vulkan_race, is_not_needed_for_one_row_on_a_gpu)
+{
+    if (getenv("VULKAN_FAULT_LAYER") == NULL)
+        cr_skip_test("another layer is tested");
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    faults->discrete = true;
+    struct inf_device *device = vulkan_open(NULL);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
+        struct outcome outcome, wanted;
+        bool row = strcmp(samples[i].what, "one row") == 0;
+        if (!row && strcmp(samples[i].what, "five rows") != 0)
+            continue;
+        run_sample(&wanted, &samples[i], NULL, INF_PRECISION_FP32);
+        run_sample(&outcome, &samples[i], device, INF_PRECISION_FP32);
+        expect_near(outcome.y, wanted.y, wanted.count, 2e-4f, samples[i].what);
+        cr_expect_eq(strstr(outcome.run.kernels, "conv_split") != NULL, row, "%s",
+                     outcome.run.kernels);
+        free(outcome.y);
+        free(wanted.y);
     }
     inf_device_unref(&device);
 }
