@@ -19,10 +19,23 @@
 //     +-+ |  SIDE * VECTORS vectors     |             memory and of y
 //         +-----------------------------+
 //
+// A module built with F16 keeps the blocks in 16-bit floats and multiplies in 16 bits, which many
+// GPUs do twice as fast. The products of a slice are added in 16 bits, and slices in 32 bits, so
+// that the error does not grow with the number of slices. A sum that leaves the range of 16 bits
+// becomes infinite, and is reported when it is stored.
+//
 // Weights have the layout of conv.comp. The convolution must have one group of channels.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef F16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define NUMBER float16_t
+#define VECTOR f16vec4
+#else
+#define NUMBER float
+#define VECTOR vec4
+#endif
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/functions.glsl"
@@ -61,8 +74,8 @@ WRITES(4, y)
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
 
-shared float from[DEPTH * STRIDE];
-shared vec4 weights[DEPTH * COLUMNS];
+shared NUMBER from[DEPTH * STRIDE];
+shared VECTOR weights[DEPTH * COLUMNS];
 
 // The vectors of four values of k that each invocation copies in a slice, each of one pixel.
 const uint PARTS = DEPTH / 4;
@@ -120,24 +133,35 @@ void main()
                 }
             }
             [[unroll]] for (uint i = 0; i < 4; i++)
-                from[(part + i) * STRIDE + to] = four[i];
+                from[(part + i) * STRIDE + to] = NUMBER(four[i]);
         }
         for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
             uint depth = k + place / COLUMNS, vector = tile + place % COLUMNS;
-            weights[place] =
-                depth < total && vector < blocks ? w4(depth * blocks + vector) : vec4(0.0);
+            weights[place] = VECTOR(
+                depth < total && vector < blocks ? w4(depth * blocks + vector) : vec4(0.0));
         }
         barrier();
+#ifdef F16
+        VECTOR terms[PIXELS * VECTORS];
+        [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++)
+            terms[i] = VECTOR(0.0);
+#else
+#define terms sum
+#endif
         for (uint d = 0; d < DEPTH; d++) {
-            vec4 each[VECTORS];
+            VECTOR each[VECTORS];
             [[unroll]] for (uint v = 0; v < VECTORS; v++)
                 each[v] = weights[d * COLUMNS + v * SIDE + column];
             [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                vec4 value = vec4(from[d * STRIDE + t * SIDE + row]);
+                VECTOR value = VECTOR(from[d * STRIDE + t * SIDE + row]);
                 [[unroll]] for (uint v = 0; v < VECTORS; v++)
-                    sum[t * VECTORS + v] = fma(value, each[v], sum[t * VECTORS + v]);
+                    terms[t * VECTORS + v] = fma(value, each[v], terms[t * VECTORS + v]);
             }
         }
+#ifdef F16
+        [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++)
+            sum[i] += vec4(terms[i]);
+#endif
         barrier();
     }
 

@@ -38,7 +38,7 @@ struct inf_device_info {
     // Identifies the device and the build of its driver. Used as the key of measurements; if it is
     // "", `description` is used.
     char identity[128];
-    char features[200]; // for people: limits and abilities that matter; "": none
+    char features[240]; // for people: limits and abilities that matter; "": none
     enum inf_device_kind kind;
     int priority;          // static preference: vulkan 300, cpu 200, ref 100
     uint32_t slots;        // number of concurrent runs of one program, at least 1

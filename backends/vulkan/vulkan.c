@@ -104,15 +104,18 @@ static void examine_small_types(struct vk_gpu *gpu, bool has_products)
 {
     VkPhysicalDeviceShaderIntegerDotProductFeatures products = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
-    VkPhysicalDevice8BitStorageFeatures bytes = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+    VkPhysicalDeviceShaderFloat16Int8Features arithmetic = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
         .pNext = has_products ? &products : NULL};
+    VkPhysicalDevice8BitStorageFeatures bytes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES, .pNext = &arithmetic};
     VkPhysicalDevice16BitStorageFeatures halves = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES, .pNext = &bytes};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                           .pNext = &halves};
     gpu->api->GetPhysicalDeviceFeatures2(gpu->physical, &features);
     gpu->half_storage = halves.storageBuffer16BitAccess;
+    gpu->half_arithmetic = arithmetic.shaderFloat16;
     gpu->byte_storage = bytes.storageBuffer8BitAccess;
     gpu->byte_products = products.shaderIntegerDotProduct;
 }
@@ -168,11 +171,12 @@ static void list_features(struct vk_gpu *gpu)
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     snprintf(
         gpu->base.info.features, sizeof gpu->base.info.features,
-        "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s%s%s",
+        "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s%s%s%s",
         VK_API_VERSION_MAJOR(gpu->properties.apiVersion),
         VK_API_VERSION_MINOR(gpu->properties.apiVersion), limits->maxStorageBufferRange >> 20,
         limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
         gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
+        gpu->half_arithmetic ? ", 16-bit arithmetic" : "",
         gpu->byte_storage ? ", 8-bit storage" : "", gpu->byte_products ? ", byte products" : "",
         gpu->import_alignment != 0 ? ", host import" : "", gpu->budget ? ", budget" : "",
         gpu->feedback ? ", cache feedback" : "", gpu->timestamp_bits != 0 ? ", timestamps" : "");

@@ -26,9 +26,13 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
         .pNext = &timeline,
         .storageBuffer16BitAccess = gpu->half_storage};
+    VkPhysicalDeviceShaderFloat16Int8Features arithmetic = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+        .pNext = &halves,
+        .shaderFloat16 = gpu->half_arithmetic};
     VkPhysicalDevice8BitStorageFeatures bytes = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
-        .pNext = &halves,
+        .pNext = &arithmetic,
         .storageBuffer8BitAccess = gpu->byte_storage};
     VkPhysicalDeviceShaderIntegerDotProductFeatures products = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,

@@ -49,6 +49,7 @@ struct vk_gpu {
     // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
     uint32_t timestamp_bits;
     bool half_storage;     // true: shaders can read and write 16-bit floats
+    bool half_arithmetic;  // true: shaders can compute in 16-bit floats
     bool byte_storage;     // true: shaders can read and write single bytes
     bool byte_products;    // true: an instruction multiplies packed bytes and adds the products
     uint64_t largest_heap; // size of the largest heap in bytes

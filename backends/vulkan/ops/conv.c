@@ -48,6 +48,12 @@ static const struct vk_conv_choice block_sizes[] = {
     {VK_CONV_BLOCKS, 8, 2}, {VK_CONV_BLOCKS, 2, 4}, {VK_CONV_BLOCKS, 4, 4},
 };
 
+// The sizes of the form in 16 bits, which needs fewer registers.
+static const struct vk_conv_choice block_sizes_f16[] = {{VK_CONV_BLOCKS_F16, 4, 1},
+                                                        {VK_CONV_BLOCKS_F16, 4, 2},
+                                                        {VK_CONV_BLOCKS_F16, 8, 2},
+                                                        {VK_CONV_BLOCKS_F16, 4, 4}};
+
 // Blocks are no candidates for a convolution with fewer pixels or channels than this, of which most
 // of a block would be computed in vain.
 #define BLOCK_PIXELS_MIN   16u
@@ -102,6 +108,9 @@ static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
     list[count++] = (struct vk_conv_choice){VK_CONV_STRIPS, strip, 0};
     for (uint32_t i = 0; can_use_blocks(conv) && i < INF_ARRAY_LENGTH(block_sizes); i++)
         list[count++] = block_sizes[i];
+    bool half = lowering->half_weights && lowering->gpu->half_arithmetic && can_use_blocks(conv);
+    for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(block_sizes_f16); i++)
+        list[count++] = block_sizes_f16[i];
     for (uint32_t i = 0; split && i < INF_ARRAY_LENGTH(split_sizes); i++)
         list[count++] = split_sizes[i];
     for (uint32_t pixels = strip / 2; pixels > 0 && count < VK_CONV_CANDIDATES; pixels /= 2)
@@ -119,10 +128,10 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
     window->group_out = conv->weights.group_out;
     struct vk_conv_choice choice = choose_method(lowering, conv);
     bool built = false;
-    if (choice.method == VK_CONV_BLOCKS)
-        INF_TRY(vk_emit_blocks(lowering, conv, choice.pixels, choice.vectors, &built, err));
+    if (choice.method == VK_CONV_BLOCKS || choice.method == VK_CONV_BLOCKS_F16)
+        INF_TRY(vk_emit_blocks(lowering, conv, &choice, &built, err));
     if (choice.method == VK_CONV_SPLIT)
-        INF_TRY(vk_emit_split(lowering, conv, choice.pixels, choice.vectors, &built, err));
+        INF_TRY(vk_emit_split(lowering, conv, &choice, &built, err));
     if (choice.method == VK_CONV_WINOGRAD)
         INF_TRY(vk_emit_winograd(lowering, conv, &built, err));
     if (!built && (choice.method == VK_CONV_WINOGRAD || choice.method == VK_CONV_TILES) &&

@@ -41,26 +41,30 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
-                             uint32_t vectors, bool *out_built, struct inf_error *err)
+enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
+                             const struct vk_conv_choice *choice, bool *out_built,
+                             struct inf_error *err)
 {
-    const struct group_shader blocks = {.shader = INF_SHADER_CONV_BLOCK,
+    bool half = choice->method == VK_CONV_BLOCKS_F16;
+    const struct group_shader blocks = {.shader = half ? INF_SHADER_CONV_BLOCK_F16
+                                                       : INF_SHADER_CONV_BLOCK,
                                         .invocations = BLOCK_SIDE * BLOCK_SIDE,
-                                        .pixels = pixels,
-                                        .last_constant = vectors,
-                                        .rows = BLOCK_SIDE * pixels,
-                                        .columns = BLOCK_SIDE * vectors};
+                                        .pixels = choice->pixels,
+                                        .last_constant = choice->vectors,
+                                        .rows = BLOCK_SIDE * choice->pixels,
+                                        .columns = BLOCK_SIDE * choice->vectors};
     return emit_groups(lowering, conv, &blocks, out_built, err);
 }
 
-enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
-                            uint32_t parts, bool *out_built, struct inf_error *err)
+enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
+                            const struct vk_conv_choice *choice, bool *out_built,
+                            struct inf_error *err)
 {
     const struct group_shader split = {.shader = INF_SHADER_CONV_SPLIT,
-                                       .invocations = SPLIT_COLUMNS * parts,
-                                       .pixels = pixels,
-                                       .last_constant = parts,
-                                       .rows = pixels,
+                                       .invocations = SPLIT_COLUMNS * choice->vectors,
+                                       .pixels = choice->pixels,
+                                       .last_constant = choice->vectors,
+                                       .rows = choice->pixels,
                                        .columns = SPLIT_COLUMNS};
     return emit_groups(lowering, conv, &split, out_built, err);
 }

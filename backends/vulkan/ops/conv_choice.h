@@ -9,12 +9,13 @@
 
 // The shaders, which differ in how they divide the work among invocations.
 enum vk_conv_method {
-    VK_CONV_STRIPS,    // conv.comp: an invocation computes some pixels of one row
-    VK_CONV_TILES,     // conv_tile.comp: subgroups of eight share weights
-    VK_CONV_WINOGRAD,  // Winograd's algorithm, winograd_in.comp, conv_tile.comp, winograd_out.comp
-    VK_CONV_BLOCKS,    // conv_block.comp: work groups share x and weights
-    VK_CONV_SPLIT,     // conv_split.comp: several invocations add one sum
-    VK_CONV_DEPTHWISE, // depthwise.comp
+    VK_CONV_STRIPS,     // conv.comp: an invocation computes some pixels of one row
+    VK_CONV_TILES,      // conv_tile.comp: subgroups of eight share weights
+    VK_CONV_WINOGRAD,   // Winograd's algorithm, winograd_in.comp, conv_tile.comp, winograd_out.comp
+    VK_CONV_BLOCKS,     // conv_block.comp: work groups share x and weights
+    VK_CONV_BLOCKS_F16, // conv_block.comp with products in 16 bits
+    VK_CONV_SPLIT,      // conv_split.comp: several invocations add one sum
+    VK_CONV_DEPTHWISE,  // depthwise.comp
     VK_CONV_METHODS
 };
 
@@ -22,13 +23,13 @@ enum vk_conv_method {
 struct vk_conv_choice {
     enum vk_conv_method method;
     uint32_t pixels; // of an invocation; 0 for methods that do not have this size
-    // The vectors of channels of an invocation for BLOCKS, its rows for DEPTHWISE, the invocations
-    // that add a sum for SPLIT, else 0.
+    // BLOCKS and BLOCKS_F16: the vectors of channels of an invocation. DEPTHWISE: its rows. SPLIT:
+    // the invocations that add a sum. Else 0.
     uint32_t vectors;
 };
 
 // The most candidates of a convolution.
-#define VK_CONV_CANDIDATES 16u
+#define VK_CONV_CANDIDATES 20u
 
 // The candidates for a convolution, the choice of the fixed rule first. Filled by the function that
 // lowers the node, if the lowering context points to this struct.

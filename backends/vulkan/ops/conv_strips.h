@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 #define INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 
-#include "backends/vulkan/ops/conv.h"
+#include "backends/vulkan/ops/conv_choice.h"
 
 // Returns the number of pixels that one invocation computes by the fixed rule, for rows of `width`
 // pixels. With more pixels each loaded weight is used more often, but more pixels beyond the end of
@@ -25,16 +25,13 @@ void vk_conv_finish_window(struct vk_conv *conv, uint32_t pixels);
 enum inf_code vk_emit_strips(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
                              struct inf_error *err) INF_NODISCARD;
 
-// Emits conv_block.comp, whose invocations compute `pixels` pixels of `vectors` vectors of four
-// channels. If the driver cannot build it, emits nothing and sets *out_built to false.
-enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
-                             uint32_t vectors, bool *out_built,
+// Emits conv_block.comp, in 16 bits or not, or conv_split.comp, with the sizes of the choice. If
+// the driver cannot build it, emits nothing and sets *out_built to false.
+enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
+                             const struct vk_conv_choice *choice, bool *out_built,
                              struct inf_error *err) INF_NODISCARD;
-
-// Emits conv_split.comp, in which `parts` invocations, a power of two, add the sums of `pixels`
-// pixels of four channels. If the driver cannot build it, emits nothing and sets *out_built to
-// false.
-enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
-                            uint32_t parts, bool *out_built, struct inf_error *err) INF_NODISCARD;
+enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
+                            const struct vk_conv_choice *choice, bool *out_built,
+                            struct inf_error *err) INF_NODISCARD;
 
 #endif

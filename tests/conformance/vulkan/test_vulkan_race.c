@@ -159,7 +159,8 @@ static void expect_agrees(const struct sample *sample, const char *choice,
     cr_assert_eq(outcome.count, wanted->count);
     snprintf(what, sizeof what, "%s, %s", sample->what, choice);
     expect_near(outcome.y, wanted->y, wanted->count, tolerance, what);
-    static const char *const shaders[][2] = {{"blocks", "conv_block"}, {"split", "conv_split"}};
+    static const char *const shaders[][2] = {
+        {"blocks_", "conv_block"}, {"blocksf16", "conv_block_f16"}, {"split", "conv_split"}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(shaders); i++)
         if (strncmp(choice, shaders[i][0], strlen(shaders[i][0])) == 0)
             cr_expect_not_null(strstr(outcome.run.kernels, shaders[i][1]), "%s: %s, not by %s",
