@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/cancel.h"
 #include "backends/base/half.h"
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
@@ -28,7 +29,8 @@ struct judge {
     const struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
-    bool *pinned; // pinned[v] is true if value v must stay in fp32
+    const atomic_bool *cancelled; // NULL: never
+    bool *pinned;                 // pinned[v] is true if value v must stay in fp32
     // wanted[i] is output i of the fp32 run, with which other runs are compared
     struct inf_blob **wanted;
 };
@@ -148,7 +150,8 @@ static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph
             code = fail_memory(err);
     }
     if (code == INF_OK)
-        code = judge->evaluator->run(judge->evaluator->context, graph, index, blobs, err);
+        code = judge->evaluator->run(judge->evaluator->context, graph, index, blobs,
+                                     judge->cancelled, err);
     for (uint32_t i = 0; i < node->output_count && i < INF_LIMIT_TENSORS; i++) {
         if (code != INF_OK) {
             inf_blob_unref(&blobs[i]);
@@ -175,8 +178,11 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
     }
     for (uint32_t v = 0; v < graph->value_count; v++)
         INF_TRY(round_given(judge, graph, v, rounding, err));
-    for (uint32_t n = 0; n < graph->node_count; n++)
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        if (inf_is_cancelled(judge->cancelled))
+            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", graph->nodes[n].name);
         INF_TRY(run_node(judge, graph, n, rounding, err));
+    }
     *out_graph = graph;
     graph = NULL;
     return INF_OK;
@@ -313,7 +319,8 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
                                   const struct inf_evaluator *evaluator,
-                                  struct inf_blob *const *inputs, struct inf_error *err)
+                                  struct inf_blob *const *inputs, const atomic_bool *cancelled,
+                                  struct inf_error *err)
 {
     inf_role_check_may_block();
     *report = (struct inf_precision_report){.precision = precision, .nodes = graph->node_count};
@@ -330,8 +337,11 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
     if (graph->subgraph_count > 0)
         return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in %s",
                         inf_precision_name(precision));
-    struct judge judge = {
-        .report = report, .graph = graph, .evaluator = evaluator, .inputs = inputs};
+    struct judge judge = {.report = report,
+                          .graph = graph,
+                          .evaluator = evaluator,
+                          .inputs = inputs,
+                          .cancelled = cancelled};
     enum inf_code code = run_check(&judge, err);
     for (uint32_t i = 0; judge.wanted != NULL && i < graph->output_count; i++)
         inf_blob_unref(&judge.wanted[i]);

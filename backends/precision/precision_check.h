@@ -60,13 +60,14 @@ double inf_precision_error_max(enum inf_precision precision);
 // Checks `graph` in fp16 or bf16. All shapes must be known and independent of values. inputs[i] is
 // the data of input i. `evaluator` computes nodes.
 //
+// INF_CANCELLED    *cancelled was set (NULL: the check cannot be cancelled).
 // INF_UNSUPPORTED  sizes depend on values, the graph needs too much work, or the precision is
 // neither fp16 nor bf16; the text names the reason.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
                                   const struct inf_evaluator *evaluator,
-                                  struct inf_blob *const *inputs,
+                                  struct inf_blob *const *inputs, const atomic_bool *cancelled,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Returns true if the outputs were so small that they could hardly change. In this case the check

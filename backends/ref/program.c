@@ -290,7 +290,7 @@ static enum inf_code measure_node(void *context, const struct inf_graph *graph, 
 
 static enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
                                    uint32_t node_index, struct inf_blob *const *outputs,
-                                   struct inf_error *err)
+                                   const atomic_bool *cancelled, struct inf_error *err)
 {
     (void)context;
     const struct inf_node *node = &graph->nodes[node_index];
@@ -300,6 +300,7 @@ static enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
     INF_TRY(prepare_call(&call, &tensors, graph, node_index, err));
     for (uint32_t i = 0; i < node->output_count; i++)
         tensors[node->input_count + i].data = outputs[i]->data;
+    call.cancelled = cancelled;
     enum inf_code code = compute_call(&call, err);
     free(tensors);
     return code;

@@ -25,6 +25,7 @@
 struct runner {
     const struct inf_load_options *options;
     struct inf_model *model; // copy of the served model
+    const atomic_bool *cancelled;
     struct inf_shape *shapes;
     struct inf_race race;
     // Results of the precision checks, indexed by precision; all 0: this precision was not checked.
@@ -46,7 +47,7 @@ static void run_precision_check(void *context)
     struct runner *runner = job->runner;
     inf_role_enter_worker();
     job->code = inf_precision_evaluate(&runner->reports[job->precision], job->precision,
-                                       runner->model, runner->shapes, &job->why);
+                                       runner->model, runner->shapes, runner->cancelled, &job->why);
     inf_role_leave();
 }
 
@@ -88,6 +89,8 @@ static enum inf_code check_precision(struct runner *runner, enum inf_precision p
     struct precision_job job = {.runner = runner, .precision = precision};
     struct inf_precision_report *report = &runner->reports[precision];
     INF_TRY(inf_thread_run_idle("inferd-check", run_precision_check, &job, err));
+    if (job.code == INF_CANCELLED)
+        return inf_fail(err, INF_CANCELLED, "%s", job.why.text);
     if (job.code != INF_OK) {
         bar_precision(&runner->race, precision, job.why.text);
         return INF_OK;
@@ -170,6 +173,7 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
     }
     runner->options = options;
+    runner->cancelled = &job->cancelled;
     runner->race = job->race.placement.race;
     runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->race.tolerance;

@@ -61,7 +61,7 @@ static struct inf_blob *make_input(const struct inf_value *value, enum look look
 
 static enum inf_code check_look(struct inf_precision_report *report, enum inf_precision precision,
                                 const struct inf_graph *graph, enum look look,
-                                struct inf_error *err) INF_MAY_BLOCK
+                                const atomic_bool *cancelled, struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_blob **inputs = calloc((size_t)graph->input_count + 1, sizeof(struct inf_blob *));
     bool made = inputs != NULL;
@@ -70,7 +70,8 @@ static enum inf_code check_look(struct inf_precision_report *report, enum inf_pr
         made = inputs[i] != NULL;
     }
     enum inf_code code =
-        made ? inf_precision_check(report, precision, graph, inf_registry_evaluator(), inputs, err)
+        made ? inf_precision_check(report, precision, graph, inf_registry_evaluator(), inputs,
+                                   cancelled, err)
              : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
     for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
         inf_blob_unref(&inputs[i]);
@@ -115,14 +116,15 @@ static void merge_reports(struct inf_precision_report *report, struct inf_precis
 
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
-                                     const struct inf_shape *shapes, struct inf_error *err)
+                                     const struct inf_shape *shapes, const atomic_bool *cancelled,
+                                     struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
     INF_TRY(inf_model_specialize_graph(model, shapes, &graph, err));
-    INF_TRY(check_look(report, precision, graph, LOOK_NOISE, err));
+    INF_TRY(check_look(report, precision, graph, LOOK_NOISE, cancelled, err));
     if (report->admissible && takes_pictures(graph)) {
-        INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, err));
+        INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, cancelled, err));
         if (other.admissible)
             merge_reports(report, &other);
         else
@@ -143,8 +145,8 @@ static bool check_precision(struct inf_precision_result *result,
     uint64_t begin_ns = inf_clock_ns();
     inf_log(question->log, INF_LOG_INFO, "precision check begins name=%s precision=%s",
             question->name, inf_precision_name(precision));
-    enum inf_code code =
-        inf_precision_evaluate(&report, precision, question->model, question->shapes, &why);
+    enum inf_code code = inf_precision_evaluate(&report, precision, question->model,
+                                                question->shapes, question->cancelled, &why);
     if (code == INF_OK) {
         inf_precision_print(&report, result->text, sizeof result->text);
         result->admissible = report.admissible;

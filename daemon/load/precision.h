@@ -17,10 +17,11 @@
 // `shapes`. Runs the model on the reference kernels with noise between 0 and 1, and, if the model
 // takes pictures, also with a synthetic picture. The report describes the worse of the two runs.
 //
+// INF_CANCELLED    *cancelled was set (NULL: the evaluation cannot be cancelled).
 // INF_UNSUPPORTED  the change cannot be evaluated; the text gives the reason.
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
-                                     const struct inf_shape *shapes,
+                                     const struct inf_shape *shapes, const atomic_bool *cancelled,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // A model whose precision is to be decided.
@@ -36,6 +37,7 @@ struct inf_precision_question {
     const char *version;                   // version or build of inferd, for `results`
     const char *name;                      // of the model, for log lines
     const struct inf_log *log;
+    const atomic_bool *cancelled; // set: the check ends soon; NULL: it cannot be cancelled
 };
 
 // Decides whether the wanted precision is used. If it is less than fp32, the values of the model

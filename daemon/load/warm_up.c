@@ -213,7 +213,8 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
                                              .content_hash = served->content_hash,
                                              .version = warm_up->options->place.version,
                                              .name = served->name,
-                                             .log = warm_up->options->log},
+                                             .log = warm_up->options->log,
+                                             .cancelled = &job->cancelled},
             served->precision_reason, err);
     snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
              job->base != NULL ? job->base->precision_reason : "less was not asked for");

@@ -105,12 +105,13 @@ static void disturb_tensor(struct world *world, const struct inf_tensor *tensor)
 }
 
 static enum inf_code run_disturbed(void *context, const struct inf_graph *graph, uint32_t index,
-                                   struct inf_blob *const *outputs, struct inf_error *err)
+                                   struct inf_blob *const *outputs, const atomic_bool *cancelled,
+                                   struct inf_error *err)
 {
     struct world *world = context;
     const struct inf_evaluator *ref = inf_registry_evaluator();
     const struct inf_node *node = &graph->nodes[index];
-    INF_TRY(ref->run(ref->context, graph, index, outputs, err));
+    INF_TRY(ref->run(ref->context, graph, index, outputs, cancelled, err));
     enum inf_dtype first = graph->values[node->inputs[0]].dtype;
     if (!world->disturbed ||
         !random_nature(node->op, &node->attrs, first, node->output_count).rounds)

@@ -113,7 +113,7 @@ static enum inf_code evaluate_node(struct inf_interpreter *interpreter, const st
     if (done)
         return INF_OK;
     return interpreter->evaluator->run(interpreter->evaluator->context, &frame->graph, index, blobs,
-                                       err);
+                                       interpreter->cancelled, err);
 }
 
 static enum inf_code compute_node(struct inf_interpreter *interpreter, struct frame *frame,

@@ -48,8 +48,9 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
     struct inf_error err = {0};
     cr_assert_not_null(x);
     memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
-    cr_assert_eq(inf_precision_check(&report, precision, graph, inf_ref_evaluator(), &x, &err),
-                 INF_OK, "%s", err.text);
+    cr_assert_eq(
+        inf_precision_check(&report, precision, graph, inf_ref_evaluator(), &x, NULL, &err), INF_OK,
+        "%s", err.text);
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
     return report;
@@ -58,6 +59,32 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
 static struct inf_precision_report check_precision(float scale, float back, float a, float b)
 {
     return judge_in(INF_PRECISION_FP16, scale, back, a, b);
+}
+
+// Computes a node as `ref` does, and then cancels the check.
+static enum inf_code evaluate_and_cancel(void *context, const struct inf_graph *graph,
+                                         uint32_t node, struct inf_blob *const *outputs,
+                                         const atomic_bool *cancelled, struct inf_error *err)
+{
+    enum inf_code code = inf_ref_evaluator()->run(NULL, graph, node, outputs, cancelled, err);
+    atomic_store((atomic_bool *)context, true);
+    return code;
+}
+
+Test(precision_check, ends_when_it_is_cancelled)
+{
+    atomic_bool cancelled = false;
+    const struct inf_evaluator evaluator = {.run = evaluate_and_cancel, .context = &cancelled};
+    struct inf_precision_report report;
+    struct inf_graph *graph = make_graph(2, 0.5f);
+    struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+    struct inf_error err = {0};
+    cr_assert_eq(
+        inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator, &x, &cancelled, &err),
+        INF_CANCELLED);
+    cr_expect_str_eq(err.text, "cancelled before node 'down'");
+    inf_blob_unref(&x);
+    inf_graph_destroy(&graph);
 }
 
 Test(precision_check, admits_what_half_holds)
@@ -141,9 +168,9 @@ Test(precision_check, declines_what_it_does_not_know)
     struct inf_graph *graph = make_graph(1, 1);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
-    cr_expect_eq(
-        inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x, &err),
-        INF_UNSUPPORTED);
+    cr_expect_eq(inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x,
+                                     NULL, &err),
+                 INF_UNSUPPORTED);
     cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);

@@ -9,8 +9,9 @@
 // An evaluator that can only add two INT32 lists and fill FP32 tensors. It refuses all other nodes.
 static inline enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
                                           uint32_t index, struct inf_blob *const *outputs,
-                                          struct inf_error *err)
+                                          const atomic_bool *cancelled, struct inf_error *err)
 {
+    (void)cancelled;
     const struct inf_node *node = &graph->nodes[index];
     const struct inf_value *a = &graph->values[node->inputs[0]];
     int *calls = context;

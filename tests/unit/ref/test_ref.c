@@ -433,15 +433,35 @@ Test(ref, evaluates_constant_nodes_and_no_others)
     cr_assert_eq(one_node_graph(&one, &graph, NULL), INF_OK);
     struct inf_blob *output = inf_blob_create(2 * sizeof(float));
     const struct inf_evaluator *evaluator = inf_ref_evaluator();
-    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, NULL), INF_OK);
+    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, NULL, NULL), INF_OK);
     cr_assert_eq(memcmp(output->data, F32(11, 12), 8), 0);
     inf_graph_destroy(&graph);
 
     run_unary(INF_UNARY_NEG, INF_DTYPE_F32, 2, F32(1, 2));
     cr_assert_eq(one_node_graph(&one, &graph, NULL), INF_OK);
     struct inf_error err = {0};
-    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, &err), INF_INVALID);
+    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, NULL, &err), INF_INVALID);
     cr_assert_str_eq(err.text, "node 'node' (unary): input 0 is not constant");
+    inf_graph_destroy(&graph);
+    inf_blob_unref(&output);
+}
+
+Test(ref, ends_long_nodes_when_they_are_cancelled)
+{
+    begin_case(INF_OP_MATMUL);
+    one_node_const(&one, INF_DTYPE_F32, SHAPE(1, 2), F32(1, 2));
+    one_node_const(&one, INF_DTYPE_F32, SHAPE(2, 1), F32(3, 4));
+    struct inf_graph *graph = NULL;
+    cr_assert_eq(one_node_graph(&one, &graph, NULL), INF_OK);
+    struct inf_blob *output = inf_blob_create(sizeof(float));
+    const struct inf_evaluator *evaluator = inf_ref_evaluator();
+    const atomic_bool cancelled = true, not_yet = false;
+    struct inf_error err = {0};
+    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, &cancelled, &err),
+                 INF_CANCELLED);
+    cr_assert_str_eq(err.text, "node 'node' (matmul): cancelled while it was computed");
+    cr_assert_eq(evaluator->run(evaluator->context, graph, 0, &output, &not_yet, NULL), INF_OK);
+    cr_assert_eq(*(const float *)output->data, 11);
     inf_graph_destroy(&graph);
     inf_blob_unref(&output);
 }

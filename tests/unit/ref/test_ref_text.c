@@ -93,7 +93,7 @@ static enum inf_code run_node(void)
         cr_assert(inf_shape_bytes(&shapes[i], value->dtype, &size));
         one.outputs[i] = inf_blob_create(size);
     }
-    return ref->run(ref->context, one.graph, 0, one.outputs, &one.err);
+    return ref->run(ref->context, one.graph, 0, one.outputs, NULL, &one.err);
 }
 
 static void compute_node(void)
@@ -447,7 +447,7 @@ Test(text, makes_no_strings_without_a_pool)
     add_node(INF_OP_STRING_JOIN, 1);
     cr_assert_eq(inf_shape_infer_node(one.graph, 0, NULL), INF_OK);
     one.outputs[0] = inf_blob_create(8);
-    cr_assert_eq(ref->run(ref->context, one.graph, 0, one.outputs, NULL), INF_UNSUPPORTED);
+    cr_assert_eq(ref->run(ref->context, one.graph, 0, one.outputs, NULL, NULL), INF_UNSUPPORTED);
 }
 
 Test(text, refuses_arithmetic_on_strings)
