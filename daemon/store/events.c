@@ -202,6 +202,16 @@ static void continue_counters(struct inf_served *served, const struct inf_served
     }
 }
 
+// Has the plans of a model and of its further signatures kept, as far as they are not kept yet.
+static void submit_plans(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
+{
+    if (served->plan_key != 0)
+        inf_store_submit_plan(store, served);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL && served->signatures[i].served->plan_key != 0)
+            inf_store_submit_plan(store, served->signatures[i].served);
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -247,8 +257,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served = NULL;
     if (job->model.wanted)
         entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
-    if (entry->served->plan_key != 0)
-        inf_store_submit_plan(store, entry->served);
+    submit_plans(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
     if (entry->served->placement.race_due)
