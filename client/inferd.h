@@ -543,6 +543,14 @@ INFERD_API int inferd_load(inferd_client *client, const char *name, const char *
                            const char *device, inferd_progress progress, void *context,
                            struct inferd_error *err);
 
+// Copies a model into the daemon's repository and loads it from there, so that the next start of
+// the daemon loads it too. A model that is there already gets its next version. The copy appears as
+// a whole, and is removed if the model cannot be loaded. `path` is a model file that needs no other
+// files, or a directory. Otherwise like inferd_load().
+INFERD_API int inferd_save(inferd_client *client, const char *name, const char *path,
+                           const char *device, inferd_progress progress, void *context,
+                           struct inferd_error *err);
+
 // Unloads a model; if `version` is NULL, every version. Blocks until its requests in flight have
 // ended, at most 120 s. Needs the admin socket.
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,

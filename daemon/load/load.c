@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/import/import.h"
 #include "backends/registry.h"
@@ -21,6 +22,7 @@
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/repository_save.h"
 #include "daemon/model/sequence_lengths.h"
 #include "proto/wire/message.h"
 
@@ -49,6 +51,8 @@ struct load {
     // Format of the model file, such as "inferd_tfjs_graph_model".
     char platform[40];
     struct inf_served *served;
+    bool is_saved; // the load has put the model into the repository
+    struct inf_repository_save saved;
 };
 
 static void report_stage(const struct load *load, const char *stage, uint32_t percent)
@@ -181,6 +185,45 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
                                             .ready_file = load->options->ready_file};
     return inf_model_locate_version(&load->location, load->options->repository, job->name, &wanted,
                                     err);
+}
+
+// Copies the model that was found into the repository, and finds it again there.
+static enum inf_code save_model(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_load_model_job *model = &load->job->model;
+    const struct inf_repository_save_options options = {.repository = load->options->repository,
+                                                        .name = load->job->name,
+                                                        .ready_file = load->options->ready_file,
+                                                        .cancelled = &load->order->cancelled};
+    report_stage(load, "save", INF_LOAD_PERCENT_READ);
+    enum inf_code code = inf_repository_save(&load->saved, &options, &load->location, err);
+    INF_TRY(code);
+    load->is_saved = true;
+    inf_model_location_fini(&load->location);
+    model->path[0] = '\0';
+    if (model->directory_fd >= 0)
+        close(model->directory_fd);
+    model->directory_fd = -1;
+    return locate_model(load, err);
+}
+
+// Ends a save: keeps the copy if the load succeeded, and removes it otherwise.
+static void end_save(struct load *load, enum inf_code code, struct inf_error *err) INF_MAY_BLOCK
+{
+    if (!load->is_saved)
+        return;
+    if (code == INF_OK) {
+        inf_log(load->options->log, INF_LOG_INFO, "model saved name=%s version=%s", load->job->name,
+                load->saved.version);
+        inf_repository_save_fini(&load->saved);
+        return;
+    }
+    inf_repository_save_undo(&load->saved);
+    // The weights of a model file may be beside it.
+    if (code == INF_NOT_FOUND)
+        (void)inf_error_prefix(err, code,
+                               "not saved; if the model has several files, save their "
+                               "directory");
 }
 
 // Copies the graph of the served model and compiles it separately. The copy cannot share
@@ -496,6 +539,8 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     struct inf_load_job *job = load->job;
     if (job->base == NULL) {
         INF_TRY(locate_model(load, err));
+        if (job->model.saves)
+            INF_TRY(save_model(load, err));
         compare_known(load);
     }
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
@@ -539,6 +584,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
         .location = {.directory_fd = -1, .config_fd = -1},
     };
     enum inf_code code = run_load(&load, err);
+    end_save(&load, code, err);
     if (load.journal_key != 0)
         inf_load_journal_end(options->journal, load.journal_key);
     inf_model_location_fini(&load.location);

@@ -73,6 +73,9 @@ struct inf_load_model_job {
     // always load.
     struct inf_served *known;
 
+    // True: the files are copied into the repository first, and the model is loaded from there. The
+    // loader then clears `path` and closes `directory_fd`.
+    bool saves;
     bool wanted;    // a request waits for the model
     bool by_admin;  // an admin asked for this load
     bool may_defer; // no client waits for the model, so it is not loaded if memory is short

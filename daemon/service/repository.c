@@ -80,10 +80,14 @@ static enum inf_code start_loading(struct inf_service *service, uint64_t token,
                                "load of model '%.64s': wanted a path, or a file name with the "
                                "descriptor of its directory, not both",
                                model->name);
+    if (model->save && !has_directory && model->path[0] == '\0')
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "load of model '%.64s': wanted a file to save", model->name);
     const struct inf_load_request order = {.name = model->name,
                                            .path = has_directory ? model->file : model->path,
                                            .directory_fd = has_directory ? &directory_fd : NULL,
                                            .device = model->device,
+                                           .saves = model->save,
                                            .token = token};
     return inf_model_store_load(service->options.store, &order, err);
 }

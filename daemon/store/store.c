@@ -213,8 +213,10 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
-    struct inf_store_load load = {
-        .token = request->token, .path = request->path, .directory_fd = request->directory_fd};
+    struct inf_store_load load = {.token = request->token,
+                                  .path = request->path,
+                                  .directory_fd = request->directory_fd,
+                                  .saves = request->saves};
     struct inf_device *device;
     inf_model_config_init(&load.config);
     if (!inf_model_name_valid(request->name))

@@ -96,7 +96,8 @@ struct inf_load_request {
     const char *path;
     const int *directory_fd; // borrowed; the store makes a copy; NULL: none
     const char *device;      // name of a device; "" or NULL: the default device
-    uint64_t token;          // chosen by the caller; every event of this load carries it
+    bool saves;     // copy the model into the repository, and load it from there; needs a directory
+    uint64_t token; // chosen by the caller; every event of this load carries it
 };
 
 // Starts a load, or a reload: an older version is served until the new one is warm. The model is

@@ -63,6 +63,7 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->decision = load->decision;
     // A load that neither a client nor an admin asked for unloads no other model.
     model->may_defer = !load->wanted && load->token == 0 && entry->served == NULL;
+    model->saves = load->saves;
     model->wanted = load->wanted;
     model->by_admin = load->token != 0;
     model->expected_bytes = entry->idle ? entry->idle_bytes : 0;

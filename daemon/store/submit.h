@@ -13,6 +13,7 @@ struct inf_store_load {
     // Path and directory of the model, as in struct inf_load_request.
     const char *path;
     const int *directory_fd;
+    bool saves;                     // as in struct inf_load_request
     struct inf_model_config config; // the settings that admins set
     bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded

@@ -170,6 +170,7 @@ struct inf_model_request {
     // Only for a load: name of the model file in the directory whose descriptor comes with the
     // frame; "": the directory is laid out as in a repository, or there is no descriptor.
     const char *file;
+    bool save; // only for a load: copy the files into the repository, and load the model from there
 };
 
 struct inf_model_metadata {

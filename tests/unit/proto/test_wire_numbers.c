@@ -183,7 +183,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "uint64 macs=104; string labels=105; "},
         {&inference__repository_model_load_request__descriptor,
          "inference.RepositoryModelLoadRequest",
-         "string device=100; string path=101; string file=102; "},
+         "string device=100; string path=101; string file=102; bool save=103; "},
         {&inference__repository_model_unload_request__descriptor,
          "inference.RepositoryModelUnloadRequest", "string version=100; "},
     };
