@@ -12,6 +12,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
+#include "daemon/config/persisted.h"
 #include "daemon/config/reread.h"
 #include "daemon/engine.h"
 #include "daemon/memory_watch.h"
@@ -38,6 +39,8 @@ struct daemon {
     struct inf_device_list devices;
     struct inf_memory_watch memory;
     struct inf_model_store *store;
+    // The configuration as it was read, without what admins made persistent.
+    struct inf_config sources;
     struct inf_environment environment;
     struct event_base *base;
     struct inf_notify *notify;
@@ -248,6 +251,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
         .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
+        .state_directory = config->state_dir[0] != '\0' ? config->state_dir : NULL,
         .version = daemon->build,
         .batch_rows_max = config->batch_rows_max,
         .load_limit_ms = config->load_limit_ms,
@@ -259,7 +263,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     daemon->environment = (struct inf_environment){.config = daemon->options.config,
                                                    .store = daemon->store,
                                                    .log_writer = daemon->options.log_writer};
-    inf_environment_init(&daemon->environment, &daemon->devices);
+    inf_environment_init(&daemon->environment, &daemon->sources, &daemon->devices);
     return INF_OK;
 }
 
@@ -409,9 +413,28 @@ static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_
                                                                     : INF_EXIT_START;
 }
 
+// Sets the flags that admins made persistent.
+static enum inf_code apply_persisted(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_config *config = daemon->options.config;
+    struct inf_persisted *persisted = NULL;
+    enum inf_log_level levels[INF_LOG_PARTS];
+    daemon->sources = *config;
+    INF_TRY(inf_persisted_open(&persisted, config->state_dir[0] != '\0' ? config->state_dir : NULL,
+                               daemon->log, err));
+    inf_persisted_apply_flags(persisted, config);
+    inf_persisted_close(&persisted);
+    inf_config_log_levels(config, levels);
+    inf_log_writer_set_levels(daemon->options.log_writer, levels);
+    inf_log_writer_set_kind_lines(daemon->options.log_writer, config->log_kind_lines);
+    return INF_OK;
+}
+
 static enum inf_exit_code run_daemon(struct daemon *daemon, struct inf_error *err)
 {
-    enum inf_code code = open_engine(daemon, err);
+    enum inf_code code = apply_persisted(daemon, err);
+    if (code == INF_OK)
+        code = open_engine(daemon, err);
     if (code != INF_OK)
         return explain_failure(daemon, code, true, err);
     code = open_loop(daemon, err);

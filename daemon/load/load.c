@@ -347,6 +347,8 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
         inf_model_config_init(&load->config);
         if (fd >= 0)
             INF_TRY(inf_model_config_read(&load->config, fd, location->config_file, err));
+        if (load->options->persisted != NULL)
+            inf_model_config_take_persisted(&load->config, load->options->persisted, job->name);
         inf_model_config_take_asked(&load->config, &job->model.config);
         job->model.precision_requested =
             inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
@@ -534,9 +536,23 @@ static enum inf_code load_signatures(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
+// Makes the settings of the model persistent if the admin asked for it. If that fails, so does the
+// load, and the model stays as it was.
+static enum inf_code persist_settings(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    if (!load->job->model.persists)
+        return INF_OK;
+    if (load->options->persisted == NULL)
+        return inf_fail(err, INF_PRECONDITION, "not persistent: there is no place for settings");
+    return inf_model_config_persist(&load->served->config, load->options->persisted,
+                                    load->job->name, err);
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
+    if (job->model.forgets && load->options->persisted != NULL)
+        INF_TRY(inf_persisted_remove(load->options->persisted, job->name, "", err));
     if (job->base == NULL) {
         INF_TRY(locate_model(load, err));
         if (job->model.saves)
@@ -567,6 +583,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     INF_TRY(create_served(load, err));
     offer_plan(load, load->served);
     INF_TRY(load_signatures(load, err));
+    INF_TRY(persist_settings(load, err));
     job->model.served = load->served;
     load->served = NULL;
     return INF_OK;

@@ -69,8 +69,9 @@ static enum inf_code fail_writing(const struct copying *copying, const char *wha
                         "model '%s': the daemon cannot write to the repository (%s); inferd(8) "
                         "says how to allow it",
                         copying->options->name, strerror(error));
-    return inf_fail(copying->err, INF_UNAVAILABLE, "model '%s': '%.100s' was not saved: %s",
-                    copying->options->name, what, strerror(error));
+    return inf_fail(copying->err, error == ENOSPC ? INF_EXHAUSTED : INF_PRECONDITION,
+                    "model '%s': '%.100s' was not saved: %s", copying->options->name, what,
+                    strerror(error));
 }
 
 static enum inf_code make_directory(const struct copying *copying, int parent_fd, const char *name,

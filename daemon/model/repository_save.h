@@ -36,8 +36,10 @@ struct inf_repository_save_options {
 //
 // INF_DENIED     the daemon cannot write to the repository.
 // INF_CANCELLED  the flag was set.
-// INF_INVALID, INF_EXHAUSTED, INF_UNAVAILABLE, INF_NOT_FOUND  a name is taken, there are too many
-//                files, the disk is full, or there is no repository.
+// INF_INVALID    the name is taken.
+// INF_EXHAUSTED  there are too many files, the disk is full, or there is no memory.
+// INF_NOT_FOUND  there is no repository.
+// INF_PRECONDITION  a file cannot be written for another reason.
 enum inf_code inf_repository_save(struct inf_repository_save *save,
                                   const struct inf_repository_save_options *options,
                                   const struct inf_model_location *source,

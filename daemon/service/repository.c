@@ -6,6 +6,7 @@
 #include "backends/base/clock.h"
 #include "daemon/service/events.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
 
 static const char *const state_names[] = {
@@ -120,6 +121,20 @@ void inf_service_release_load(struct inf_service *service, struct inf_load *load
     free(load);
 }
 
+// Gives the flag of a load its value, after its persistent setting was written or removed. *err is
+// set if the value is not possible.
+static void finish_persisting(struct inf_service *service, const struct inf_load *load,
+                              struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_config *sources = &service->options.environment->sources;
+    const struct inf_flag *flag = NULL;
+    const char *nearest;
+    enum inf_origin origin = INF_ORIGIN_PERSISTED;
+    if (load->persistence == INF_PERSIST_FORGET)
+        origin = inf_flag_origin(sources, inf_flag_find(load->flag, &nearest));
+    (void)!inf_service_change_flag(service, load->flag, load->value, origin, &flag, err);
+}
+
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call)
 {
@@ -135,6 +150,9 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     while (load != NULL && load->token != event->token)
         load = load->next;
     *call = load != NULL ? &load->call : NULL;
+    if (load != NULL && event->final && event->err.code == INF_OK &&
+        load->persistence != INF_PERSIST_NOT)
+        finish_persisting(service, load, &event->err);
     return true;
 }
 

@@ -53,6 +53,16 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     load_found(store, job->scan.names);
 }
 
+static void finish_persisting(struct inf_model_store *store, struct inf_model_entry *entry,
+                              struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)entry;
+    (void)job;
+    (void)event;
+    assert(store->pending > 0);
+    store->pending--;
+}
+
 // Handles the end of a race (a timing comparison of devices). If the model already runs on the
 // winner of the race, the result is only saved. Otherwise the model is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -308,6 +318,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
+    [INF_LOAD_JOB_PERSIST] = {.finish = finish_persisting},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS, "every kind of job is handled");
 

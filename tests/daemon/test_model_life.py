@@ -593,7 +593,7 @@ class Saves(unittest.TestCase):
         )
         # The watch of the repository finds what is served already.
         time.sleep(QUIET_S)
-        self.assertEqual(server.log().count('model loaded name=m'), 1)
+        self.assertEqual((server.row('m')['version'], server.ask('m')), ('1', 8))
         for path in self.outside.rglob('*.*'):
             path.unlink(missing_ok=True)
         server.process.terminate()
@@ -662,28 +662,33 @@ class Saves(unittest.TestCase):
         self.assertIn('m/1/DONE', self.tree())
         self.assertEqual(server.ask('m'), 8)
 
-    def test_a_read_only_repository_is_refused(self):
-        if os.geteuid() != 0:
-            self.skipTest('not root')
-        write_model(self.make_unreadable(), 2)
-        self.assertIn('cannot write to the repository', self.save('m', self.outside, 1))
-        self.assertEqual(self.server.rows(), [])
-
-    def make_unreadable(self):
-        """Starts a daemon in a mount namespace in which the repository is read only."""
+    def start_mounted(self, commands):
+        """Starts a daemon in a mount namespace, after shell commands on its repository."""
         server = self.server = Server()
-        self.outside = server.folder / 'outside'
-        program = server.folder / 'read-only'
-        program.write_text(
-            f'#!/bin/sh\nmount --bind {server.models} {server.models} && '
-            f'mount -o remount,bind,ro {server.models} && exec {DAEMON} "$@"\n'
-        )
+        self.outside = write_model(server.folder / 'outside', 2)
+        program = server.folder / 'mounted'
+        program.write_text(f'#!/bin/sh\ncd {server.models} && {commands} && exec {DAEMON} "$@"\n')
         program.chmod(0o755)
         if subprocess.run(['unshare', '-m', 'true'], capture_output=True).returncode != 0:
             self.skipTest('no mount namespaces')
         server.start(['unshare', '-m', str(program)])
         self.addCleanup(server.stop)
-        return self.outside
+
+    def test_a_read_only_repository_is_refused(self):
+        self.start_mounted('mount --bind . . && mount -o remount,bind,ro .')
+        self.assertIn('cannot write to the repository', self.save('m', self.outside, 1))
+        self.assertEqual(self.server.rows(), [])
+
+    def test_a_full_disk_leaves_nothing(self):
+        self.start_mounted('mount -t tmpfs -o size=256k,nr_inodes=20 none .')
+        self.save('m', self.outside)
+        (self.outside / 'large.bin').write_bytes(b'x' * 300_000)
+        for name in ('m', 'n'):
+            self.assertIn('No space left on device', self.save(name, self.outside, 1))
+        root = Path(f'/proc/{self.server.process.pid}/root{self.server.models}')
+        names = sorted(str(path.relative_to(root)) for path in root.rglob('*'))
+        self.assertEqual(names, ['m', 'm/1', 'm/1/model.json', 'm/1/w.bin'])
+        self.assertEqual(self.server.ask('m'), 8)
 
     def test_a_save_needs_a_repository_and_a_file(self):
         server = self.start()

@@ -306,7 +306,7 @@ class Plans(unittest.TestCase):
         self.assertIn('KEY=VALUE', self.compile(folder, '--set', 'race', code=2))
         self.assertIn('no such', self.compile(folder, '--set', 'nonsense=1', code=2))
         self.assertIn('absent', self.compile(folder, '-o', folder / 'absent/x.plan', code=4))
-        self.assertIn("there is no device 'gpu9'", self.compile(folder, '-d', 'gpu9', code=1))
+        self.assertIn("device 'gpu9'", self.compile(folder, '-d', 'gpu9', code=4))
         (folder / 'model.json').write_text('{"modelTopology": {}}')
         self.compile(folder, code=1)
         self.assertEqual(sorted(p.name for p in folder.iterdir()), ['model.json', 'w.bin'])

@@ -116,7 +116,7 @@ const struct command command_load = {
         "FILE is a model file or a directory with one. A model that is loaded already keeps\n"
         "serving until the new one is ready. Needs the admin socket.\n\n"
         "  -d, --device NAME      run it on this device (inferctl devices lists them)\n"
-        "  -s, --save             copy FILE into the repository, as the next version of MODEL, and\n"
+        "  -s, --save             copy FILE into the repository, as MODEL's next version, and\n"
         "                         load it from there\n",
     .short_options = "d:s",
     .long_options = load_options,

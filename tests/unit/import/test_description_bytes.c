@@ -43,7 +43,7 @@ static struct inf_model_description *make_description(void)
     return description;
 }
 
-static uint8_t *encode(const struct inf_model_description *description, size_t *size)
+static uint8_t *write_bytes(const struct inf_model_description *description, size_t *size)
 {
     uint8_t *bytes = inf_description_encode(description, size);
     cr_assert_not_null(bytes);
@@ -55,7 +55,7 @@ Test(description_bytes, that_were_written_are_read_again)
     struct inf_model_description *description = make_description(), *copy;
     struct inf_error err = {0};
     size_t size;
-    uint8_t *bytes = encode(description, &size);
+    uint8_t *bytes = write_bytes(description, &size);
     cr_assert_eq(inf_description_decode(&copy, bytes, size, &err), INF_OK, "%s", err.text);
     memset(bytes, 0xee, size); // nothing of the copy is in the bytes
     free(bytes);
@@ -93,7 +93,7 @@ Test(description_bytes, of_an_empty_description_are_read_again)
     struct inf_model_description *description, *copy;
     size_t size;
     cr_assert_eq(inf_model_description_create(&description, NULL), INF_OK);
-    uint8_t *bytes = encode(description, &size);
+    uint8_t *bytes = write_bytes(description, &size);
     cr_assert_eq(inf_description_decode(&copy, bytes, size, NULL), INF_OK);
     cr_expect_str_eq(copy->license, "");
     cr_expect_null(copy->default_signature);
@@ -121,7 +121,7 @@ Test(description_bytes, of_another_length_are_refused)
 {
     struct inf_model_description *description = make_description();
     size_t size;
-    uint8_t *bytes = encode(description, &size);
+    uint8_t *bytes = write_bytes(description, &size);
     for (size_t cut = 0; cut < size; cut++)
         cr_expect_eq(try_bytes(bytes, cut), INF_INVALID, "%zu of %zu bytes", cut, size);
     bytes = realloc(bytes, size + 1);
@@ -148,14 +148,14 @@ Test(description_bytes, that_break_a_promise_are_refused)
         size_t length;
     } breaks[] = {
         {"two\nlines", "two\0lines", 9},                // a text that ends early
-        {means, infinite, sizeof means},                // a mean that is no number
+        {means, infinite, sizeof means},                // a mean that is not finite
         {deviations, zero, sizeof deviations},          // a division by zero
         {labels, "cat\0\0dog\xc3\xa9!", sizeof labels}, // no end
         {labels, "ca\0\0\0dog\xc3\xa9", sizeof labels}, // one label more
     };
     struct inf_model_description *description = make_description();
     size_t size;
-    uint8_t *bytes = encode(description, &size);
+    uint8_t *bytes = write_bytes(description, &size);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(breaks); i++) {
         uint8_t *changed = malloc(size);
         memcpy(changed, bytes, size);
@@ -172,7 +172,7 @@ Test(description_bytes, of_any_contents_are_refused_or_sound)
     struct inf_model_description *description = make_description();
     size_t size;
     uint64_t state = 7;
-    uint8_t *bytes = encode(description, &size), *changed = malloc(size);
+    uint8_t *bytes = write_bytes(description, &size), *changed = malloc(size);
     for (int i = 0; i < 20000; i++) {
         memcpy(changed, bytes, size);
         for (int k = 0; k < 3; k++) {
