@@ -543,6 +543,14 @@ INFERD_API int inferd_load(inferd_client *client, const char *name, const char *
                            const char *device, inferd_progress progress, void *context,
                            struct inferd_error *err);
 
+// Copies a model into the daemon's repository and loads it from there, so that the next start of
+// the daemon loads it too. A model that is there already gets its next version. The copy appears as
+// a whole, and is removed if the model cannot be loaded. `path` is a model file that needs no other
+// files, or a directory. Otherwise like inferd_load().
+INFERD_API int inferd_save(inferd_client *client, const char *name, const char *path,
+                           const char *device, inferd_progress progress, void *context,
+                           struct inferd_error *err);
+
 // Unloads a model; if `version` is NULL, every version. Blocks until its requests in flight have
 // ended, at most 120 s. Needs the admin socket.
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
@@ -816,6 +824,19 @@ typedef struct inferd_place_request {
 INFERD_API int inferd_place(inferd_client *client, const inferd_place_request *request,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
+// Like inferd_place(), and makes all settings persistent that admins changed for the model: they
+// also hold after a restart of the daemon, until inferd_place_forget(). If the daemon cannot write
+// them, it changes nothing.
+INFERD_API int inferd_place_persist(inferd_client *client, const inferd_place_request *request,
+                                    inferd_progress progress, void *context,
+                                    struct inferd_error *err);
+
+// Forgets all settings that admins changed for a model of the repository, and loads it again with
+// those of its file. Otherwise like inferd_load().
+INFERD_API int inferd_place_forget(inferd_client *client, const char *model,
+                                   inferd_progress progress, void *context,
+                                   struct inferd_error *err);
+
 // Compiles a model for further input shapes before requests need them. Does not run the model.
 //
 // `shapes` has the form "x=1x3x224x224", with blanks between inputs and ';' between sets of inputs.
@@ -889,7 +910,7 @@ typedef struct inferd_flag {
     char name[48], value[256], default_value[256];
     char type[8]; // "bool", "int", "real", "string", "enum"
     // The source of the value: "default", "facts" (detected on the machine), "derived" (computed
-    // from other flags), "file", "drop-in", "environment", "argument" or "admin".
+    // from other flags), "file", "drop-in", "environment", "argument", "persisted" or "admin".
     char origin[16];
     char stability[16]; // "public": the flag stays as it is; "internal": any version may change it
     bool live;          // true: inferd_flag_set() can change the flag while the daemon runs
@@ -913,6 +934,12 @@ INFERD_API void inferd_environment_free(inferd_environment *environment);
 // Changes a flag; the new value lasts until the daemon ends. Needs the admin socket.
 INFERD_API int inferd_flag_set(inferd_client *client, const char *name, const char *value,
                                struct inferd_error *err);
+
+// Changes a flag; the new value also holds after a restart of the daemon. If `value` is NULL, the
+// flag gets the value of the configuration again. If the daemon cannot write this down, it changes
+// nothing. Needs the admin socket.
+INFERD_API int inferd_flag_persist(inferd_client *client, const char *name, const char *value,
+                                   struct inferd_error *err);
 
 #ifdef __cplusplus
 }

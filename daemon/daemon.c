@@ -12,10 +12,10 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
-#include "backends/storage/build_id.h"
+#include "daemon/config/persisted.h"
 #include "daemon/config/reread.h"
+#include "daemon/engine.h"
 #include "daemon/memory_watch.h"
-#include "daemon/model/devices.h"
 #include "daemon/model/repository_watch.h"
 #include "daemon/server.h"
 #include "daemon/service/environment.h"
@@ -35,10 +35,12 @@ struct daemon {
     const struct inf_log *logs; // one for each enum inf_log_part; they belong to options.log_writer
     const struct inf_log *log;  // that of INF_LOG_PART_DAEMON
     // Version and build; saved measurements are valid for one build only.
-    char build[32 + INF_BUILD_ID_TEXT];
+    char build[INF_ENGINE_BUILD_TEXT];
     struct inf_device_list devices;
     struct inf_memory_watch memory;
     struct inf_model_store *store;
+    // The configuration as it was read, without what admins made persistent.
+    struct inf_config sources;
     struct inf_environment environment;
     struct event_base *base;
     struct inf_notify *notify;
@@ -227,51 +229,16 @@ static void on_repository_changed(evutil_socket_t fd, short events, void *contex
 
 // --- opening devices, store and server ---
 
-// Logs a warning if the reference device is the only one, although the configuration did not ask
-// for that, because it is up to a hundred times slower than the cpu device.
-static void warn_if_slow(const struct daemon *daemon)
-{
-    const struct inf_config *config = daemon->options.config;
-    bool chosen = config->backends[0] != '\0' || config->devices[0] != '\0' ||
-                  config->devices_denied[0] != '\0';
-    if (chosen || daemon->devices.count != 1 ||
-        strcmp(inf_device_info(daemon->devices.devices[0])->name, "ref") != 0)
-        return;
-    inf_log(daemon->log, INF_LOG_WARNING,
-            "only the slow reference device is available: the other backends did not start, see "
-            "inferctl backends; if they are not listed, build with XNNPACK or Vulkan");
-}
-
 static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_config *config = daemon->options.config;
-    const struct inf_device_options options = {
-        .slots = config->cpu_slots,
-        .threads = config->cpu_threads,
-        .isa_max = config->cpu_isa_max,
-        .kernel_races = strcmp(config->race, "never") != 0,
-        .handoff_elements = config->gpu_handoff_elements,
-        .memory_bytes = config->gpu_memory_bytes,
-        .vulkan_loader = config->vulkan_loader[0] != '\0' ? config->vulkan_loader : NULL,
-        .vulkan_drivers = config->vulkan_drivers[0] != '\0' ? config->vulkan_drivers : NULL,
-        .log = &daemon->logs[INF_LOG_PART_DEVICE],
-        .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
-    };
-    const char *only = config->backends[0] != '\0' ? config->backends : NULL;
-    INF_TRY(inf_device_list_open(&daemon->devices, only, &options, err));
-    inf_model_devices_prune(
-        &daemon->devices,
-        &(struct inf_allow_rules){.allowed = config->devices, .denied = config->devices_denied},
-        daemon->log);
-    warn_if_slow(daemon);
+    INF_TRY(inf_engine_open_devices(&daemon->devices, config, daemon->logs, err));
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
     enum inf_power power = INF_POWER_ANY;
     // Parsing cannot fail here, because inf_config_read() validated the text.
     (void)inf_place_races_parse(config->race, &races);
     (void)inf_power_parse(config->power, &power);
-    char build[INF_BUILD_ID_TEXT];
-    inf_build_id(build);
-    snprintf(daemon->build, sizeof daemon->build, "%.31s %s", daemon->options.version, build);
+    inf_engine_build(daemon->build, daemon->options.version);
     inf_memory_watch_init(&daemon->memory, config->memory_max, "",
                           &daemon->logs[INF_LOG_PART_MODEL]);
     const struct inf_model_store_options store = {
@@ -283,7 +250,8 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
-        .cache_directory = options.cache_directory,
+        .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
+        .state_directory = config->state_dir[0] != '\0' ? config->state_dir : NULL,
         .version = daemon->build,
         .batch_rows_max = config->batch_rows_max,
         .load_limit_ms = config->load_limit_ms,
@@ -295,7 +263,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     daemon->environment = (struct inf_environment){.config = daemon->options.config,
                                                    .store = daemon->store,
                                                    .log_writer = daemon->options.log_writer};
-    inf_environment_init(&daemon->environment, &daemon->devices);
+    inf_environment_init(&daemon->environment, &daemon->sources, &daemon->devices);
     return INF_OK;
 }
 
@@ -445,9 +413,28 @@ static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_
                                                                     : INF_EXIT_START;
 }
 
+// Sets the flags that admins made persistent.
+static enum inf_code apply_persisted(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_config *config = daemon->options.config;
+    struct inf_persisted *persisted = NULL;
+    enum inf_log_level levels[INF_LOG_PARTS];
+    daemon->sources = *config;
+    INF_TRY(inf_persisted_open(&persisted, config->state_dir[0] != '\0' ? config->state_dir : NULL,
+                               daemon->log, err));
+    inf_persisted_apply_flags(persisted, config);
+    inf_persisted_close(&persisted);
+    inf_config_log_levels(config, levels);
+    inf_log_writer_set_levels(daemon->options.log_writer, levels);
+    inf_log_writer_set_kind_lines(daemon->options.log_writer, config->log_kind_lines);
+    return INF_OK;
+}
+
 static enum inf_exit_code run_daemon(struct daemon *daemon, struct inf_error *err)
 {
-    enum inf_code code = open_engine(daemon, err);
+    enum inf_code code = apply_persisted(daemon, err);
+    if (code == INF_OK)
+        code = open_engine(daemon, err);
     if (code != INF_OK)
         return explain_failure(daemon, code, true, err);
     code = open_loop(daemon, err);

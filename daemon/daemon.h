@@ -11,9 +11,11 @@
 // Exit codes of the process; inferd(8) lists them.
 enum inf_exit_code {
     INF_EXIT_OK = 0,
-    INF_EXIT_CONFIG = 2, // the configuration is wrong
-    INF_EXIT_START = 3,  // a resource that the daemon needs is not available
-    INF_EXIT_RUNS = 4,   // another daemon serves the socket
+    INF_EXIT_NOT_COMPILED = 1, // inferd compile: the plan could not be made or written
+    INF_EXIT_CONFIG = 2,       // the configuration is wrong
+    INF_EXIT_START = 3,        // a resource that the daemon needs is not available
+    INF_EXIT_RUNS = 4,         // another daemon serves the socket
+    INF_EXIT_NO_MODEL = 5,     // inferd compile: there is no such model
 };
 
 struct inf_daemon_options {

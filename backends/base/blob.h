@@ -19,6 +19,9 @@
 // end of its operands.
 #define INF_BLOB_SLACK_BYTES 64
 
+// Smaller blobs are never evicted: passes and shape inference read them.
+#define INF_BLOB_EVICTED_BYTES_MIN 512u
+
 // The most separate memory blocks that a form has.
 #define INF_FORM_PARTS 2
 

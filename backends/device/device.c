@@ -287,12 +287,35 @@ static enum inf_code check_segment(struct inf_device *device, const struct inf_s
     return INF_OK;
 }
 
+// Gives the constants of a segment their bytes. They have them, unless the graph is that of a kept
+// plan: then constants that forms stand in for have none, and only a device that adopts forms can
+// do without.
+static enum inf_code restore_constants(const struct inf_device *device,
+                                       const struct inf_segment *segment, struct inf_error *err)
+{
+    const struct inf_graph *graph = segment->graph;
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        const struct inf_node *node = &graph->nodes[segment->nodes[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            struct inf_blob *blob =
+                node->inputs[k] != INF_VALUE_NONE ? graph->values[node->inputs[k]].data : NULL;
+            if (blob != NULL && !inf_blob_restore(blob))
+                return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                       "device '%s': no memory for %zu bytes of weights",
+                                       device->info.name, blob->size_bytes);
+        }
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
                                   const struct inf_segment *segment, uint32_t flags,
                                   struct inf_error *err)
 {
     inf_role_check_may_block();
     INF_TRY(check_segment(device, segment, err));
+    if (device->backend->adopt_form == NULL)
+        INF_TRY(restore_constants(device, segment, err));
     struct inf_program *program = NULL;
     INF_TRY(device->backend->compile(&program, device, segment, flags, err));
     program->device = device;

@@ -180,7 +180,7 @@ enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err)
 
 bool inf_constant_is_evictable(const struct inf_constant_use *use)
 {
-    return !use->read && use->form != NULL && use->blob->size_bytes >= INF_CONSTANT_SMALL_BYTES;
+    return !use->read && use->form != NULL && use->blob->size_bytes >= INF_BLOB_EVICTED_BYTES_MIN;
 }
 
 void inf_constants_fini(struct inf_constants *constants)

@@ -6,9 +6,6 @@
 
 #include "backends/graph/graph.h"
 
-// Smaller constants are never evicted: passes and shape inference read them.
-#define INF_CONSTANT_SMALL_BYTES 512u
-
 // One way in which runs use a constant. If neither `read` nor `form` is set, the constant belongs
 // to the graph, but no run uses it.
 struct inf_constant_use {

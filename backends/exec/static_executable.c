@@ -200,7 +200,7 @@ static enum inf_code list_segment_constants(const struct inf_static_executable *
             struct inf_blob_form *form = NULL;
             if (blob == NULL)
                 continue;
-            if (root == value && blob->size_bytes >= INF_CONSTANT_SMALL_BYTES)
+            if (root == value && blob->size_bytes >= INF_BLOB_EVICTED_BYTES_MIN)
                 form = inf_program_packed_form(executable->programs[segment], plan->steps[i], k);
             INF_TRY(inf_constants_add(constants, blob, form, err));
         }

@@ -30,6 +30,7 @@ bool inf_saved_take(struct inf_saved_rest *rest, void *data, size_t size)
 struct reader {
     struct inf_saved_rest rest;
     const struct inf_saved_blobs *blobs;
+    const struct inf_graph *outer; // its pool has the strings of constants
     struct inf_error *err;
 };
 
@@ -101,7 +102,8 @@ static enum inf_code take_shape(struct reader *reader, struct inf_shape *shape)
 // weights replace constants of floats and of 8-bit numbers only.
 static bool is_read_early(enum inf_dtype dtype)
 {
-    return dtype == INF_DTYPE_BOOL || dtype == INF_DTYPE_I32 || dtype == INF_DTYPE_I64;
+    return dtype == INF_DTYPE_BOOL || dtype == INF_DTYPE_I32 || dtype == INF_DTYPE_I64 ||
+           dtype == INF_DTYPE_BYTES;
 }
 
 static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
@@ -117,12 +119,10 @@ static enum inf_code take_value(struct reader *reader, struct inf_graph *graph)
         return fail_reader(reader, "there is no such element type");
     if (blob != UINT32_MAX && blob >= reader->blobs->count)
         return fail_reader(reader, "there is no such constant");
-    if (blob != UINT32_MAX && dtype == INF_DTYPE_BYTES)
-        return fail_reader(reader, "constants of strings cannot be saved");
     // Sizes and branches are read from them without asking whether they are evicted.
     if (blob != UINT32_MAX && is_read_early((enum inf_dtype)dtype) &&
         reader->blobs->items[blob]->data == NULL)
-        return fail_reader(reader, "a constant of integers or booleans has no bytes");
+        return fail_reader(reader, "a constant of integers, booleans or strings has no bytes");
     value->dtype = (enum inf_dtype)dtype;
     if (blob != UINT32_MAX)
         value->data = inf_blob_ref(reader->blobs->items[blob]);
@@ -246,7 +246,7 @@ static enum inf_code fill_graph(struct reader *reader, uint32_t depth, struct in
 static enum inf_code take_graph(struct reader *reader, uint32_t depth, struct inf_graph **out_graph)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_graph_create(&graph, reader->err));
+    INF_TRY(inf_graph_create_inside(&graph, reader->outer, reader->err));
     INF_TRY(fill_graph(reader, depth, graph));
     *out_graph = graph;
     graph = NULL;
@@ -254,10 +254,11 @@ static enum inf_code take_graph(struct reader *reader, uint32_t depth, struct in
 }
 
 enum inf_code inf_saved_graph_decode(struct inf_graph **out_graph, const uint8_t *data, size_t size,
-                                     const struct inf_saved_blobs *blobs, struct inf_error *err)
+                                     const struct inf_saved_blobs *blobs,
+                                     const struct inf_graph *outer, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    struct reader reader = {.rest = {data, size}, .blobs = blobs, .err = err};
+    struct reader reader = {.rest = {data, size}, .blobs = blobs, .outer = outer, .err = err};
     INF_TRY(take_graph(&reader, 0, &graph));
     if (reader.rest.left > 0)
         return fail_reader(&reader, "bytes follow it");

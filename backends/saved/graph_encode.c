@@ -55,18 +55,6 @@ static uint32_t count_constants(const struct inf_graph *graph)
     return count;
 }
 
-// Returns true if the graph or one of its subgraphs has constants of strings.
-static bool has_strings(const struct inf_graph *graph)
-{
-    for (uint32_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].data != NULL && graph->values[i].dtype == INF_DTYPE_BYTES)
-            return true;
-    for (uint32_t i = 0; i < graph->subgraph_count; i++)
-        if (has_strings(graph->subgraphs[i]))
-            return true;
-    return false;
-}
-
 static void list_constants(struct inf_saved_blobs *blobs, const struct inf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->value_count; i++)
@@ -88,12 +76,8 @@ enum inf_code inf_saved_blobs_list(struct inf_saved_blobs *blobs,
 {
     size_t count = 0;
     *blobs = (struct inf_saved_blobs){0};
-    for (size_t i = 0; i < graph_count; i++) {
-        // An element is a handle, which has no meaning without the pool of the graph.
-        if (has_strings(graphs[i]))
-            return inf_fail(err, INF_UNSUPPORTED, "the model has constants of strings");
+    for (size_t i = 0; i < graph_count; i++)
         count += count_constants(graphs[i]);
-    }
     blobs->items = calloc(count + 1, sizeof(struct inf_blob *));
     if (blobs->items == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a plan");

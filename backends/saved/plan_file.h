@@ -2,9 +2,9 @@
 // Files of plans: what a load made of a model, so that the next load neither reads the model nor
 // runs passes nor packs weights. A plan has the graph after the passes that need no shapes, the
 // graphs that were compiled for shapes, the constants, and the packed weights that stand in for
-// constants. A plan is for this machine and this build. A file is used only if it belongs to the
-// user of the daemon, no other user may write to it, and every byte of it agrees with its
-// checksums.
+// constants. A plan is for machines of one instruction set and for one build. A file is used only
+// if it belongs to the user of the daemon or to root, no other user may write to it, and every byte
+// of it agrees with its checksums.
 #ifndef INF_BACKENDS_SAVED_PLAN_FILE_H
 #define INF_BACKENDS_SAVED_PLAN_FILE_H
 
@@ -15,9 +15,13 @@
 #define INF_PLAN_NOTES_BYTES 512
 #define INF_PLAN_CLASSES_MAX 64u
 
+// The most bytes that a load may add to a plan.
+#define INF_PLAN_EXTRA_BYTES_MAX ((size_t)4 << 20)
+
 // What a plan was made from.
 struct inf_plan_id {
-    // Key of the model's files and of the settings that change its graph.
+    // Key of the model's files and of the settings that change its graph. When a plan is read, 0
+    // stands for every key.
     uint64_t key;
     const char *build; // version and build of inferd; other builds do not use the plan
 };
@@ -48,20 +52,24 @@ struct inf_plan_form {
 // The contents of a plan's file. Zeroed: empty.
 struct inf_saved_plan {
     struct inf_plan_facts facts;
+    uint64_t key; // set when a plan was read: the key that it was written with
     // After the passes that need no shapes. Borrowed when a plan is written, owned when it was
     // read.
     struct inf_graph *graph;
     struct inf_plan_class *classes;
     struct inf_plan_form *forms;
     uint32_t class_count, form_count;
+    // What the load adds, in a format that only the load knows. Borrowed when a plan is written,
+    // owned when it was read; NULL: nothing.
+    void *extra;
+    size_t extra_bytes; // at most INF_PLAN_EXTRA_BYTES_MAX
 };
 
 // Writes a plan to the file `name` in a directory. Replaces an older file as a whole. Each constant
 // must have its bytes or a form that replaces them. Forms of other constants than those of the
 // graphs are left out.
 //
-// INF_UNSUPPORTED  the graph has constants of strings.
-// INF_EXHAUSTED    memory.
+// INF_EXHAUSTED    memory, or `extra` is too large.
 // INF_UNAVAILABLE  the file cannot be written.
 enum inf_code inf_plan_file_write(int directory_fd, const char *name, const struct inf_plan_id *id,
                                   const struct inf_saved_plan *plan,

@@ -3,7 +3,8 @@
 //
 //     header       counts, sizes, key, build, checksum of the description, checksum of the header
 //     description  facts; a struct for each constant, form and class; the sizes of the graphs; the
-//                  graph and the graphs of the classes (saved_graph.h)
+//                  graph and the graphs of the classes (saved_graph.h); the strings of
+//                  constants; what the load added
 //     data         the bytes of the constants, then those of the parts of the forms, each at a
 //                  multiple of 64 bytes, in the order of the description
 //
@@ -19,7 +20,7 @@
 #include "backends/storage/checksum.h"
 
 #define INF_PLAN_MAGIC           "infplan"
-#define INF_PLAN_VERSION         2u
+#define INF_PLAN_VERSION         3u
 #define INF_PLAN_ALIGNMENT       64u
 #define INF_PLAN_DESCRIPTION_MAX ((uint64_t)1 << 30)
 
@@ -30,9 +31,10 @@ struct inf_plan_header {
     char build[96];
     uint64_t description_bytes, description_sum;
     uint64_t file_bytes;
-    uint64_t header_sum; // of the bytes before it
+    uint64_t string_bytes, extra_bytes; // at the end of the description
+    uint64_t header_sum;                // of the bytes before it
 };
-_Static_assert(sizeof(struct inf_plan_header) == 160, "the header has no padding");
+_Static_assert(sizeof(struct inf_plan_header) == 176, "the header has no padding");
 
 // What the description says about one constant.
 struct inf_plan_saved_blob {

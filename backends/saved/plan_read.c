@@ -23,6 +23,7 @@ struct plan_reader {
     struct inf_plan_header header;
     uint8_t *description;
     struct inf_saved_rest rest;   // of the description
+    struct inf_graph *outer;      // without nodes; its pool has the strings of constants
     uint64_t offset;              // of the data that is described next
     struct inf_saved_blobs blobs; // owned references
     struct inf_plan_block *blocks;
@@ -46,10 +47,11 @@ static enum inf_code fail_memory(const struct plan_reader *reader)
 static enum inf_code check_owner(const struct plan_reader *reader)
 {
     struct stat status;
-    if (fstat(reader->fd, &status) != 0 || status.st_uid != geteuid() ||
+    if (fstat(reader->fd, &status) != 0 || (status.st_uid != geteuid() && status.st_uid != 0) ||
         (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return inf_fail(reader->err, INF_DENIED,
-                        "plan '%s': wanted a file of the daemon's user that others cannot write",
+                        "plan '%s': wanted a file of root or the daemon's user that others cannot "
+                        "write",
                         reader->name);
     return INF_OK;
 }
@@ -69,7 +71,8 @@ static enum inf_code read_header(struct plan_reader *reader, const struct inf_pl
         return fail_plan(reader, "its header is damaged");
     if (memcmp(header->build, wanted.build, sizeof wanted.build) != 0)
         return fail_plan(reader, "it was made by another version");
-    if (header->key != id->key)
+    reader->plan->key = header->key;
+    if (id->key != 0 && header->key != id->key)
         return fail_plan(reader, "it is of another model");
     if (header->file_bytes != reader->size_bytes ||
         header->description_bytes > INF_PLAN_DESCRIPTION_MAX ||
@@ -111,6 +114,41 @@ static enum inf_code take_facts(struct plan_reader *reader)
                : fail_plan(reader, "the name of its format has no end");
 }
 
+// Cuts `size` bytes off the end of the description.
+static enum inf_code take_tail(struct plan_reader *reader, uint64_t size, const uint8_t **out_bytes)
+{
+    if (size > reader->rest.left)
+        return fail_plan(reader, "its description is too short");
+    reader->rest.left -= (size_t)size;
+    *out_bytes = reader->rest.at + reader->rest.left;
+    return INF_OK;
+}
+
+// Takes the strings of constants, and what the load added.
+static enum inf_code take_tails(struct plan_reader *reader)
+{
+    struct inf_saved_plan *plan = reader->plan;
+    size_t size = (size_t)reader->header.extra_bytes;
+    const uint8_t *bytes = NULL;
+    if (reader->header.extra_bytes > INF_PLAN_EXTRA_BYTES_MAX)
+        return fail_plan(reader, "it has too many bytes of the load");
+    INF_TRY(take_tail(reader, size, &bytes));
+    if (size > 0) {
+        plan->extra = malloc(size);
+        if (plan->extra == NULL)
+            return fail_memory(reader);
+        memcpy(plan->extra, bytes, size);
+        plan->extra_bytes = size;
+    }
+    size = (size_t)reader->header.string_bytes;
+    INF_TRY(take_tail(reader, reader->header.string_bytes, &bytes));
+    INF_TRY(inf_graph_create(&reader->outer, reader->err));
+    struct inf_string_pool *strings = inf_shared_strings_pool(reader->outer->strings);
+    uint64_t ignored;
+    return inf_string_pool_add(strings, (struct inf_span){.data = bytes, .size = size}, &ignored,
+                               reader->err);
+}
+
 // --- constants and forms ---
 
 // Notes that the next `size` bytes of data are to be read to `memory`.
@@ -134,6 +172,8 @@ static enum inf_code take_blob(struct plan_reader *reader)
     if (saved.evicted > 1 || (saved.evicted == 0 && !has_data(reader, saved.size_bytes)) ||
         saved.size_bytes > INF_LIMIT_TENSOR_BYTES)
         return fail_plan(reader, "a constant is outside of it");
+    if (saved.evicted == 1 && saved.size_bytes < INF_BLOB_EVICTED_BYTES_MIN)
+        return fail_plan(reader, "a small constant has no bytes");
     struct inf_blob *blob = saved.evicted ? inf_blob_create_evicted((size_t)saved.size_bytes)
                                           : inf_blob_create_unset((size_t)saved.size_bytes);
     if (blob == NULL)
@@ -217,18 +257,38 @@ static enum inf_code read_data(struct plan_reader *reader)
 // --- graphs ---
 
 // Constants of booleans have bytes 0 and 1 only; other parts rely on that.
-static bool booleans_are_sound(const struct inf_graph *graph)
+static bool is_sound_boolean(const struct inf_blob *blob)
+{
+    for (size_t k = 0; k < blob->size_bytes; k++)
+        if (((const uint8_t *)blob->data)[k] > 1)
+            return false;
+    return true;
+}
+
+// Constants of strings refer to strings of constants only, not to those of a run.
+static bool are_sound_strings(const struct inf_graph *graph, const struct inf_blob *blob)
+{
+    const struct inf_strings strings = {.constants = inf_shared_strings_pool(graph->strings)};
+    struct inf_span string;
+    const uint64_t *handles = blob->data;
+    for (size_t k = 0; k < blob->size_bytes / sizeof *handles; k++)
+        if (inf_strings_get(&strings, handles[k], &string, NULL) != INF_OK)
+            return false;
+    return true;
+}
+
+static bool constants_are_sound(const struct inf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->value_count; i++) {
         const struct inf_value *value = &graph->values[i];
-        if (value->data == NULL || value->dtype != INF_DTYPE_BOOL)
+        if (value->data == NULL)
             continue;
-        for (size_t k = 0; k < value->data->size_bytes; k++)
-            if (((const uint8_t *)value->data->data)[k] > 1)
-                return false;
+        if ((value->dtype == INF_DTYPE_BOOL && !is_sound_boolean(value->data)) ||
+            (value->dtype == INF_DTYPE_BYTES && !are_sound_strings(graph, value->data)))
+            return false;
     }
     for (uint32_t i = 0; i < graph->subgraph_count; i++)
-        if (!booleans_are_sound(graph->subgraphs[i]))
+        if (!constants_are_sound(graph->subgraphs[i]))
             return false;
     return true;
 }
@@ -241,10 +301,11 @@ static enum inf_code take_graph(struct plan_reader *reader, uint64_t size,
         return fail_plan(reader, "a graph is outside of it");
     reader->rest.at += size;
     reader->rest.left -= (size_t)size;
-    INF_TRY(inf_saved_graph_decode(out_graph, bytes, (size_t)size, &reader->blobs, reader->err));
-    return booleans_are_sound(*out_graph)
+    INF_TRY(inf_saved_graph_decode(out_graph, bytes, (size_t)size, &reader->blobs, reader->outer,
+                                   reader->err));
+    return constants_are_sound(*out_graph)
                ? INF_OK
-               : fail_plan(reader, "a boolean constant is neither true nor false");
+               : fail_plan(reader, "a constant has an element that its type does not have");
 }
 
 static enum inf_code take_graphs(struct plan_reader *reader)
@@ -281,6 +342,7 @@ static enum inf_code read_plan(struct plan_reader *reader, const struct inf_plan
     INF_TRY(check_owner(reader));
     INF_TRY(read_header(reader, id));
     INF_TRY(read_description(reader));
+    INF_TRY(take_tails(reader));
     INF_TRY(take_facts(reader));
     INF_TRY(read_data(reader));
     return take_graphs(reader);
@@ -296,6 +358,7 @@ enum inf_code inf_plan_file_read(struct inf_saved_plan *plan, int directory_fd, 
     enum inf_code code = read_plan(&reader, id);
     for (uint32_t i = 0; i < reader.blobs.count; i++)
         inf_blob_unref(&reader.blobs.items[i]);
+    inf_graph_destroy(&reader.outer);
     free(reader.blobs.items);
     free(reader.blocks);
     free(reader.description);
@@ -316,5 +379,6 @@ void inf_saved_plan_fini(struct inf_saved_plan *plan)
     }
     free(plan->classes);
     free(plan->forms);
+    free(plan->extra);
     *plan = (struct inf_saved_plan){.graph = NULL};
 }

@@ -132,7 +132,11 @@ static enum inf_code describe_plan(struct plan_writer *writer)
     const struct inf_plan_facts *facts = &writer->plan->facts;
     struct inf_saved_bytes *bytes = &writer->description;
     struct inf_plan_header *header = &writer->header;
+    // All graphs of a plan are copies of one graph, so they share its strings.
+    const struct inf_string_pool *strings = inf_shared_strings_pool(writer->plan->graph->strings);
     uint64_t data_bytes = 0;
+    if (writer->plan->extra_bytes > INF_PLAN_EXTRA_BYTES_MAX)
+        return inf_fail(writer->err, INF_EXHAUSTED, "the description of the model is too large");
     inf_saved_append(bytes, facts->format, sizeof facts->format);
     inf_saved_append(bytes, &facts->content_hash, sizeof facts->content_hash);
     inf_saved_append(bytes, facts->notes, sizeof facts->notes);
@@ -140,11 +144,15 @@ static enum inf_code describe_plan(struct plan_writer *writer)
     append_forms(writer, &data_bytes);
     append_classes(writer);
     append_graphs(writer);
+    inf_saved_append(bytes, strings->bytes, strings->size_bytes);
+    inf_saved_append(bytes, writer->plan->extra, writer->plan->extra_bytes);
     if (bytes->failed)
         return fail_memory(writer);
     header->blob_count = writer->blobs.count;
     header->form_count = writer->form_count;
     header->class_count = writer->plan->class_count;
+    header->string_bytes = strings->size_bytes;
+    header->extra_bytes = writer->plan->extra_bytes;
     header->description_bytes = bytes->size;
     header->description_sum = inf_checksum(bytes->data, bytes->size);
     header->file_bytes = inf_plan_align(sizeof *header + bytes->size) + data_bytes;

@@ -221,6 +221,7 @@ static enum inf_code derive_values(struct inf_config *config, struct inf_error *
         INF_TRY(set_socket_path(config, INF_FLAG_ID_admin_socket, "admin.sock", err));
         clear_path(config, INF_FLAG_ID_repository);
         clear_path(config, INF_FLAG_ID_cache_dir);
+        clear_path(config, INF_FLAG_ID_state_dir);
     }
     if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
         return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");

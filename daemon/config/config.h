@@ -41,8 +41,9 @@ enum inf_origin {
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
     INF_ORIGIN_ARGUMENT,
-    INF_ORIGIN_MODEL, // the settings file of a model sets the value for this model
-    INF_ORIGIN_ADMIN, // an admin used inferctl flags set or inferctl place
+    INF_ORIGIN_MODEL,     // the settings file of a model sets the value for this model
+    INF_ORIGIN_PERSISTED, // as ADMIN, with --persist, so that it holds after a restart
+    INF_ORIGIN_ADMIN,     // an admin used inferctl flags set or inferctl place
 };
 
 // The values of all flags of the daemon. flags.def has the name, default, range and help of each;
@@ -59,6 +60,7 @@ struct inf_config {
     char ready_file[INF_CONFIG_TEXT]; // file that marks a complete model directory; "": none
     uint64_t plan_bytes_max;          // bytes of plans that are kept in cache_dir; 0: none are
     char cache_dir[INF_CONFIG_TEXT];  // compiled code and measurements for the next start; "": none
+    char state_dir[INF_CONFIG_TEXT];  // settings that admins made persistent; "": none
     // Directory of both sockets; "": none. If it is set, the run is private: the daemon ignores the
     // system-wide configuration file, model repository and cache.
     char runtime_dir[INF_CONFIG_TEXT];

@@ -334,11 +334,11 @@ enum inf_origin inf_flag_origin(const struct inf_config *config, const struct in
 const char *inf_origin_name(enum inf_origin origin)
 {
     static const char *const names[] = {
-        [INF_ORIGIN_DEFAULT] = "default",   [INF_ORIGIN_HOST] = "facts",
-        [INF_ORIGIN_DERIVED] = "derived",   [INF_ORIGIN_FILE] = "file",
-        [INF_ORIGIN_DROP_IN] = "drop-in",   [INF_ORIGIN_ENVIRONMENT] = "environment",
-        [INF_ORIGIN_ARGUMENT] = "argument", [INF_ORIGIN_MODEL] = "model",
-        [INF_ORIGIN_ADMIN] = "admin",
+        [INF_ORIGIN_DEFAULT] = "default",     [INF_ORIGIN_HOST] = "facts",
+        [INF_ORIGIN_DERIVED] = "derived",     [INF_ORIGIN_FILE] = "file",
+        [INF_ORIGIN_DROP_IN] = "drop-in",     [INF_ORIGIN_ENVIRONMENT] = "environment",
+        [INF_ORIGIN_ARGUMENT] = "argument",   [INF_ORIGIN_MODEL] = "model",
+        [INF_ORIGIN_PERSISTED] = "persisted", [INF_ORIGIN_ADMIN] = "admin",
     };
     return (size_t)origin < INF_ARRAY_LENGTH(names) ? names[origin] : "unknown";
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/import/common/description_bytes.h"
 #include "proto/core/span.h"
 
 static struct inf_device *find_device(const struct inf_device_list *devices, const char *name)
@@ -64,6 +65,21 @@ static enum inf_code check_complete(const struct inf_saved_plan *saved, struct i
                     : inf_fail(err, INF_INVALID, "a constant has neither bytes nor packed weights");
 }
 
+// Makes a plan ready to use whose file was read. Frees it if that fails.
+static enum inf_code prepare_plan(struct inf_kept_plan *kept, const struct inf_device_list *devices,
+                                  struct inf_error *err)
+{
+    const struct inf_saved_plan *saved = &kept->saved;
+    enum inf_code code = adopt_forms(kept, devices, err);
+    if (code == INF_OK)
+        code = check_complete(saved, err);
+    if (code == INF_OK && saved->extra != NULL)
+        code = inf_description_decode(&kept->description, saved->extra, saved->extra_bytes, err);
+    if (code != INF_OK)
+        inf_kept_plan_fini(kept);
+    return code;
+}
+
 bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans, uint64_t key,
                         const struct inf_device_list *devices, const struct inf_log *log)
 {
@@ -71,15 +87,20 @@ bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans
     *kept = (struct inf_kept_plan){.forms = NULL};
     if (!inf_plan_cache_find(plans, key, &kept->saved))
         return false;
-    enum inf_code code = adopt_forms(kept, devices, &err);
-    if (code == INF_OK)
-        code = check_complete(&kept->saved, &err);
-    if (code == INF_OK)
+    if (prepare_plan(kept, devices, &err) == INF_OK)
         return true;
     inf_log(log, INF_LOG_NOTICE, "plan not used, the model is read instead reason=\"%s\"",
             err.text);
-    inf_kept_plan_fini(kept);
     return false;
+}
+
+enum inf_code inf_kept_plan_read(struct inf_kept_plan *kept, int directory_fd, const char *name,
+                                 const struct inf_plan_id *id,
+                                 const struct inf_device_list *devices, struct inf_error *err)
+{
+    *kept = (struct inf_kept_plan){.forms = NULL};
+    INF_TRY(inf_plan_file_read(&kept->saved, directory_fd, name, id, err));
+    return prepare_plan(kept, devices, err);
 }
 
 enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *model,
@@ -102,6 +123,7 @@ void inf_kept_plan_fini(struct inf_kept_plan *kept)
     for (uint32_t i = 0; kept->forms != NULL && i < kept->saved.form_count; i++)
         inf_blob_form_unref(&kept->forms[i]);
     free(kept->forms);
+    inf_model_description_unref(&kept->description);
     inf_saved_plan_fini(&kept->saved);
     *kept = (struct inf_kept_plan){.forms = NULL};
 }
@@ -177,11 +199,17 @@ bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_serv
 
 // --- keeping ---
 
-// What keep_model() is called with.
+// A plan on its way to a file.
 struct keeping {
-    struct inf_plan_cache *plans;
-    uint64_t key;
-    const struct inf_plan_facts *facts;
+    const struct inf_served *served;
+    void *extra; // description of the model; NULL: none
+    size_t extra_bytes;
+    struct inf_plan_cache *plans; // NULL: the plan goes to the file `name`
+    int directory_fd;
+    const char *name;
+    const struct inf_plan_id *id;
+    struct inf_error *err;
+    enum inf_code code;
 };
 
 static int compare_forms(const void *a, const void *b)
@@ -244,11 +272,23 @@ static uint32_t list_classes(struct inf_plan_class *classes, const struct inf_mo
     return count;
 }
 
+static void store_plan(struct keeping *keeping, const struct inf_saved_plan *saved) INF_MAY_BLOCK
+{
+    keeping->code = INF_OK;
+    if (keeping->plans != NULL)
+        inf_plan_cache_keep(keeping->plans, keeping->served->plan_key, saved);
+    else
+        keeping->code = inf_plan_file_write(keeping->directory_fd, keeping->name, keeping->id,
+                                            saved, keeping->err);
+}
+
 static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY_BLOCK
 {
-    const struct keeping *keeping = context;
-    struct inf_saved_plan saved = {.facts = *keeping->facts,
-                                   .graph = (struct inf_graph *)(uintptr_t)kept->graph};
+    struct keeping *keeping = context;
+    struct inf_saved_plan saved = {.facts = keeping->served->plan_facts,
+                                   .graph = (struct inf_graph *)(uintptr_t)kept->graph,
+                                   .extra = keeping->extra,
+                                   .extra_bytes = keeping->extra_bytes};
     struct inf_constant_use *uses = calloc(kept->uses->count + 1, sizeof *uses);
     saved.forms = calloc(kept->uses->count + 1, sizeof *saved.forms);
     saved.classes = calloc((size_t)kept->class_count + 1, sizeof *saved.classes);
@@ -256,16 +296,39 @@ static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY
         saved.form_count = list_forms(saved.forms, uses, kept);
         mark_replaced(saved.forms, saved.form_count, kept->constants);
         saved.class_count = list_classes(saved.classes, kept);
-        inf_plan_cache_keep(keeping->plans, keeping->key, &saved);
+        store_plan(keeping, &saved);
     }
     free(uses);
     free(saved.forms);
     free(saved.classes);
 }
 
-void inf_kept_plan_keep(struct inf_plan_cache *plans, uint64_t key,
-                        const struct inf_plan_facts *facts, struct inf_model *model)
+// Lists what the model can keep, and stores it.
+static enum inf_code lend_model(struct keeping *keeping, struct inf_error *err) INF_MAY_BLOCK
 {
-    struct keeping keeping = {plans, key, facts};
-    (void)!inf_model_lend(model, keep_model, &keeping, NULL);
+    const struct inf_served *served = keeping->served;
+    keeping->code =
+        inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a plan");
+    if (served->description != NULL) {
+        keeping->extra = inf_description_encode(served->description, &keeping->extra_bytes);
+        if (keeping->extra == NULL)
+            return keeping->code;
+    }
+    enum inf_code code = inf_model_lend(served->model, keep_model, keeping, err);
+    free(keeping->extra);
+    return code != INF_OK ? code : keeping->code;
+}
+
+void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served)
+{
+    struct keeping keeping = {.served = served, .plans = plans};
+    (void)!lend_model(&keeping, NULL);
+}
+
+enum inf_code inf_kept_plan_write(struct inf_served *served, int directory_fd, const char *name,
+                                  const struct inf_plan_id *id, struct inf_error *err)
+{
+    struct keeping keeping = {
+        .served = served, .directory_fd = directory_fd, .name = name, .id = id, .err = err};
+    return lend_model(&keeping, err);
 }

@@ -12,6 +12,9 @@
 // A plan that was read. Zeroed: none.
 struct inf_kept_plan {
     struct inf_saved_plan saved; // its graph is taken by the caller
+    // What the model's file says about itself; one reference, which the caller may take; NULL:
+    // nothing.
+    struct inf_model_description *description;
     // What devices adopted, one reference each: the packs that a compilation finds. NULL: that form
     // was not adopted.
     struct inf_blob_form **forms;
@@ -24,6 +27,16 @@ struct inf_kept_plan {
 bool inf_kept_plan_find(struct inf_kept_plan *kept, struct inf_plan_cache *plans, uint64_t key,
                         const struct inf_device_list *devices,
                         const struct inf_log *log) INF_NODISCARD INF_MAY_BLOCK;
+
+// Reads the plan in the file `name` of a directory, like inf_kept_plan_find(). `id` says what it
+// must be made from.
+//
+// INF_NOT_FOUND  there is no such file.
+// INF_DENIED, INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  the plan cannot be used.
+enum inf_code inf_kept_plan_read(struct inf_kept_plan *kept, int directory_fd, const char *name,
+                                 const struct inf_plan_id *id,
+                                 const struct inf_device_list *devices,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Offers the graphs of the plan to the model, which was made of the plan's graph.
 //
@@ -41,9 +54,16 @@ bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_serv
 void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served,
                                uint32_t rows_max);
 
-// Keeps the plan of a model for the next load. A failure is logged.
-void inf_kept_plan_keep(struct inf_plan_cache *plans, uint64_t key,
-                        const struct inf_plan_facts *facts, struct inf_model *model) INF_MAY_BLOCK;
+// Keeps the plan of a served model under served->plan_key for the next load. A failure is logged.
+void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served) INF_MAY_BLOCK;
+
+// Writes the plan of a served model to the file `name` of a directory.
+//
+// INF_EXHAUSTED    memory.
+// INF_UNAVAILABLE  the file cannot be written.
+enum inf_code inf_kept_plan_write(struct inf_served *served, int directory_fd, const char *name,
+                                  const struct inf_plan_id *id,
+                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Drops the packs and frees the plan.
 void inf_kept_plan_fini(struct inf_kept_plan *kept);

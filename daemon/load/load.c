@@ -12,21 +12,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "backends/storage/record.h"
-#include "daemon/load/kept_plan.h"
+#include "daemon/load/load_plan.h"
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/repository_save.h"
 #include "daemon/model/sequence_lengths.h"
 #include "proto/wire/message.h"
 
 struct load {
     struct inf_load_job *job;
-    uint64_t plan_key; // key of the plan of the model; 0: plans are not kept
-    bool from_plan;    // the graph is that of a plan, `kept`
+    uint64_t plan_key;   // key of the plan of the model; 0: plans are not kept
+    bool from_plan;      // the graph is that of a plan, `kept`
+    bool plan_was_ahead; // the plan was made ahead, and is not in the cache
     struct inf_kept_plan kept;
     uint32_t rows_max; // the most rows of a batch that the warm-up tried
     // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
@@ -47,6 +51,8 @@ struct load {
     // Format of the model file, such as "inferd_tfjs_graph_model".
     char platform[40];
     struct inf_served *served;
+    bool is_saved; // the load has put the model into the repository
+    struct inf_repository_save saved;
 };
 
 static void report_stage(const struct load *load, const char *stage, uint32_t percent)
@@ -79,6 +85,7 @@ static enum inf_code warm_up_model(struct load *load, struct inf_error *err)
                                   .allow = load->allow,
                                   .pinned = load->pinned,
                                   .kept = load->from_plan ? &load->kept : NULL,
+                                  .kept_elsewhere = load->plan_was_ahead,
                                   .served = load->served};
     enum inf_code code = inf_warm_up_run(&warm_up, err);
     load->rows_max = warm_up.rows_max;
@@ -180,6 +187,45 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
                                     err);
 }
 
+// Copies the model that was found into the repository, and finds it again there.
+static enum inf_code save_model(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_load_model_job *model = &load->job->model;
+    const struct inf_repository_save_options options = {.repository = load->options->repository,
+                                                        .name = load->job->name,
+                                                        .ready_file = load->options->ready_file,
+                                                        .cancelled = &load->order->cancelled};
+    report_stage(load, "save", INF_LOAD_PERCENT_READ);
+    enum inf_code code = inf_repository_save(&load->saved, &options, &load->location, err);
+    INF_TRY(code);
+    load->is_saved = true;
+    inf_model_location_fini(&load->location);
+    model->path[0] = '\0';
+    if (model->directory_fd >= 0)
+        close(model->directory_fd);
+    model->directory_fd = -1;
+    return locate_model(load, err);
+}
+
+// Ends a save: keeps the copy if the load succeeded, and removes it otherwise.
+static void end_save(struct load *load, enum inf_code code, struct inf_error *err) INF_MAY_BLOCK
+{
+    if (!load->is_saved)
+        return;
+    if (code == INF_OK) {
+        inf_log(load->options->log, INF_LOG_INFO, "model saved name=%s version=%s", load->job->name,
+                load->saved.version);
+        inf_repository_save_fini(&load->saved);
+        return;
+    }
+    inf_repository_save_undo(&load->saved);
+    // The weights of a model file may be beside it.
+    if (code == INF_NOT_FOUND)
+        (void)inf_error_prefix(err, code,
+                               "not saved; if the model has several files, save their "
+                               "directory");
+}
+
 // Copies the graph of the served model and compiles it separately. The copy cannot share
 // executables with the served model, because the race would use slots (concurrent runs) that
 // workers may be using.
@@ -197,52 +243,59 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
     return inf_model_copy_graph(base->model, &load->graph, err);
 }
 
-// Sets load->plan_key to the key of the model's files and of the settings that change its graph.
-static void find_plan_key(struct load *load)
-{
-    const struct inf_load_options *options = load->options;
-    if (options->plans == NULL || !inf_plan_cache_is_open(options->plans))
-        return;
-    uint64_t hash =
-        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
-    hash = inf_record_hash_text(hash, load->location.file);
-    hash = inf_record_hash_text(hash, load->config.signature);
-    if (load->config.sequence_lengths[0] != '\0')
-        hash = inf_record_hash_text(hash, load->config.sequence_lengths);
-    load->plan_key = hash | 1;
-}
-
-// Takes the graph from the plan of an earlier load. Returns false if there is none.
+// Takes the graph from the plan of an earlier load, or from one that was made ahead. Returns false
+// if there is none.
 static bool take_plan(struct load *load) INF_MAY_BLOCK
 {
-    const struct inf_load_options *options = load->options;
-    if (load->plan_key == 0 || !inf_kept_plan_find(&load->kept, options->plans, load->plan_key,
-                                                   options->devices, options->log))
+    const struct inf_load_model_job *model = &load->job->model;
+    const struct inf_load_plan_question question = {
+        .name = load->job->name,
+        .location = &load->location,
+        .config = &load->config,
+        .options = load->options,
+        // A plan beside the model is that of its default signature.
+        .in_repository =
+            load->order == load->job && model->path[0] == '\0' && model->directory_fd < 0};
+    load->plan_key = inf_load_plan_key(&question);
+    if (!inf_load_plan_find(&load->kept, &load->plan_was_ahead, load->plan_key, &question))
         return false;
     const struct inf_plan_facts *facts = &load->kept.saved.facts;
     load->from_plan = true;
     load->graph = load->kept.saved.graph;
     load->kept.saved.graph = NULL;
+    load->description = load->kept.description;
+    load->kept.description = NULL;
     load->info.content_hash = facts->content_hash;
     snprintf(load->info.format, sizeof load->info.format, "%s", facts->format);
     return true;
 }
 
+// Returns true if the model was read from its file only. The shards or weights of a model whose
+// graph is from a plan are not known, but its plan has what it is valid for.
+static bool reads_one_file(const struct load *load) INF_MAY_BLOCK
+{
+    struct stat status;
+    return load->from_plan ||
+           (fstatat(load->location.directory_fd, load->location.file, &status, 0) == 0 &&
+            (uint64_t)status.st_size == load->info.file_bytes);
+}
+
 // Decides whether the plan of a model that was read from its file is kept. The stamp covers all
 // files of a directory. For a single file it covers this file only, so the model must have read no
-// other one. What a model says about itself is not part of a plan. A plan that was used is kept
-// again if the model was compiled in another way.
-static void offer_plan(const struct load *load, struct inf_served *served)
+// other one. A plan of the cache that was used is kept again if the model was compiled in another
+// way.
+static void offer_plan(const struct load *load, struct inf_served *served) INF_MAY_BLOCK
 {
-    if (load->plan_key == 0 || load->job->base != NULL || served->description != NULL ||
-        (load->from_plan && !inf_model_outgrew_offers(served->model)) ||
-        (!load->from_plan && !load->location.has_directory &&
-         load->info.file_bytes != inf_model_location_bytes(&load->location)))
+    if (load->job->base != NULL)
         return;
     inf_kept_plan_note_ladder(&served->plan_facts, served, load->rows_max);
-    served->plan_key = load->plan_key;
     served->plan_facts.content_hash = load->file_hash;
     snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
+    served->reads_one_file = reads_one_file(load);
+    bool is_kept =
+        load->from_plan && !load->plan_was_ahead && !inf_model_outgrew_offers(served->model);
+    if (!is_kept && (load->location.has_directory || served->reads_one_file))
+        served->plan_key = load->plan_key;
 }
 
 static enum inf_code read_model(struct load *load, struct inf_error *err)
@@ -261,7 +314,6 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
                                               .description = &load->description,
                                               .cancelled = &load->order->cancelled};
     report_stage(load, "read", INF_LOAD_PERCENT_READ);
-    find_plan_key(load);
     if (!take_plan(load))
         INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
                                       load->location.file, &import, err));
@@ -295,6 +347,8 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
         inf_model_config_init(&load->config);
         if (fd >= 0)
             INF_TRY(inf_model_config_read(&load->config, fd, location->config_file, err));
+        if (load->options->persisted != NULL)
+            inf_model_config_take_persisted(&load->config, load->options->persisted, job->name);
         inf_model_config_take_asked(&load->config, &job->model.config);
         job->model.precision_requested =
             inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
@@ -392,7 +446,9 @@ static enum inf_code run_signature_load(struct load *part, const struct load *wh
     }
     if (part->file_hash != whole->file_hash)
         return inf_fail(err, INF_UNAVAILABLE, "the file changed while it was being loaded");
-    return create_served(part, err);
+    INF_TRY(create_served(part, err));
+    offer_plan(part, part->served);
+    return INF_OK;
 }
 
 // Loads signature->key of the file that `whole` has loaded. Failures are kept in the signature,
@@ -480,11 +536,27 @@ static enum inf_code load_signatures(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
+// Makes the settings of the model persistent if the admin asked for it. If that fails, so does the
+// load, and the model stays as it was.
+static enum inf_code persist_settings(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    if (!load->job->model.persists)
+        return INF_OK;
+    if (load->options->persisted == NULL)
+        return inf_fail(err, INF_PRECONDITION, "not persistent: there is no place for settings");
+    return inf_model_config_persist(&load->served->config, load->options->persisted,
+                                    load->job->name, err);
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
+    if (job->model.forgets && load->options->persisted != NULL)
+        INF_TRY(inf_persisted_remove(load->options->persisted, job->name, "", err));
     if (job->base == NULL) {
         INF_TRY(locate_model(load, err));
+        if (job->model.saves)
+            INF_TRY(save_model(load, err));
         compare_known(load);
     }
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
@@ -511,6 +583,7 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     INF_TRY(create_served(load, err));
     offer_plan(load, load->served);
     INF_TRY(load_signatures(load, err));
+    INF_TRY(persist_settings(load, err));
     job->model.served = load->served;
     load->served = NULL;
     return INF_OK;
@@ -528,6 +601,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
         .location = {.directory_fd = -1, .config_fd = -1},
     };
     enum inf_code code = run_load(&load, err);
+    end_save(&load, code, err);
     if (load.journal_key != 0)
         inf_load_journal_end(options->journal, load.journal_key);
     inf_model_location_fini(&load.location);

@@ -7,6 +7,7 @@
 
 #include "backends/base/idle_gate.h"
 #include "backends/saved/plan_cache.h"
+#include "daemon/config/persisted.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
 #include "daemon/model/load_journal.h"
@@ -73,6 +74,11 @@ struct inf_load_model_job {
     // always load.
     struct inf_served *known;
 
+    // True: the files are copied into the repository first, and the model is loaded from there. The
+    // loader then clears `path` and closes `directory_fd`.
+    bool saves;
+    bool persists;  // what admins set in `config` holds after a restart of the daemon
+    bool forgets;   // what admins made persistent for the model is removed first
     bool wanted;    // a request waits for the model
     bool by_admin;  // an admin asked for this load
     bool may_defer; // no client waits for the model, so it is not loaded if memory is short
@@ -109,6 +115,12 @@ struct inf_load_save_shapes_job {
     char shapes[INF_SERVED_SHAPES_TEXT];
 };
 
+// Makes a flag of the daemon persistent, or no longer so.
+struct inf_load_persist_job {
+    struct inf_persisted_setting setting;
+    bool forgets; // true: remove the setting
+};
+
 // Inspects the served model `base` node by node.
 struct inf_load_inspect_job {
     struct inf_inspect_request *request; // what to inspect; owned by the job
@@ -129,6 +141,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_SAVE_PLAN, // keeps the plan of `base` for the next load
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
+    INF_LOAD_JOB_PERSIST,
     INF_LOAD_JOB_KINDS,
 };
 
@@ -162,6 +175,7 @@ struct inf_load_job {
         struct inf_load_save_shapes_job save_shapes;
         struct inf_load_inspect_job inspect;
         struct inf_load_precompile_job precompile;
+        struct inf_load_persist_job persist;
     };
 
     // Checked between the steps of the job. Only inf_load_job_cancel() sets the two members.
@@ -187,9 +201,11 @@ struct inf_load_options {
     // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
     struct inf_precision_results *precision_results;
     struct inf_load_journal *journal; // loads that did not end; used by the loader thread only
-    const char *build;                // version and build of inferd; outlives the loader
-    struct inf_plan_cache *plans;     // plans of earlier loads; used by the loader thread only
-    uint32_t batch_rows_max;          // the most rows that one run may batch; 1: no batches
+    // What admins made persistent; used by the loader thread only. NULL: nothing.
+    struct inf_persisted *persisted;
+    const char *build;            // version and build of inferd; outlives the loader
+    struct inf_plan_cache *plans; // plans of earlier loads; used by the loader thread only
+    uint32_t batch_rows_max;      // the most rows that one run may batch; 1: no batches
     // Bounds the executables that requests make; outlives every model.
     struct inf_arena_budget *arena_budget;
     const struct inf_log *log;

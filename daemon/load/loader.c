@@ -177,6 +177,22 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
     }
 }
 
+static void run_persist_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_persisted_setting *setting = &job->persist.setting;
+    struct inf_persisted *persisted = loader->options.load.persisted;
+    struct inf_error err = {0};
+    enum inf_code code;
+    if (persisted == NULL)
+        code = inf_fail(&err, INF_PRECONDITION, "not persistent: there is no place for settings");
+    else if (job->persist.forgets)
+        code = inf_persisted_remove(persisted, setting->model, setting->name, &err);
+    else
+        code = inf_persisted_set(persisted, setting, &err);
+    if (code != INF_OK)
+        job->message.event.err = err;
+}
+
 static const struct {
     void (*run)(struct inf_loader *loader, struct inf_load_job *job);
     bool on_base; // jobs of this kind need job->base, and their events report its version
@@ -191,6 +207,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
+    [INF_LOAD_JOB_PERSIST] = {.run = run_persist_job},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS,
                "every kind of job has a function");

@@ -52,8 +52,7 @@ void inf_loader_run_saving_job(struct inf_loader *loader, struct inf_load_job *j
         inf_tune_add(options->place.tune, job->save_decision.decision->key,
                      &job->save_decision.decision->race);
     else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
-        inf_kept_plan_keep(options->plans, job->base->plan_key, &job->base->plan_facts,
-                           job->base->model);
+        inf_kept_plan_keep(options->plans, job->base);
     else
         inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
                                job->save_shapes.shapes);

@@ -86,9 +86,10 @@ struct inf_served {
     // Key under which the plan of the model is kept for the next load
     // (backends/saved/plan_cache.h); 0: it is kept already, or cannot be.
     uint64_t plan_key;
-    struct inf_plan_facts plan_facts; // valid if plan_key is not 0
-    _Atomic uint64_t request_count;   // requests that were answered successfully (status OK)
-    _Atomic uint64_t recomputed;      // number of answers that were computed again in fp32
+    struct inf_plan_facts plan_facts;
+    bool reads_one_file;            // the model was read from its file, and from no other one
+    _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
+    _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32
     struct inf_shadow_notes shadow;
     // Shortens the search for the model's counters (daemon/observe/metrics.h); only the loop uses
     // it.

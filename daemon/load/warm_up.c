@@ -46,8 +46,8 @@ static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
 // has answered in the load that kept it, with the same kernels and weights.
 static bool needs_run(const struct inf_warm_up *warm_up)
 {
-    return warm_up->served->config.warmup &&
-           (warm_up->kept == NULL || inf_model_outgrew_offers(warm_up->served->model));
+    return warm_up->served->config.warmup && (warm_up->kept == NULL || warm_up->kept_elsewhere ||
+                                              inf_model_outgrew_offers(warm_up->served->model));
 }
 
 static void report_stage(const struct inf_warm_up *warm_up, const char *stage, uint32_t percent)

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,6 +82,44 @@ enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_mod
         return INF_OK;
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER, "%s '%.32s': wanted %s",
                            flags[id].name, value, wanted);
+}
+
+void inf_model_config_take_persisted(struct inf_model_config *config,
+                                     const struct inf_persisted *persisted, const char *name)
+{
+    const struct inf_persisted_setting *setting;
+    for (uint32_t i = 0; (setting = inf_persisted_get(persisted, i)) != NULL; i++) {
+        char wanted[INF_FLAG_WANTED_SIZE];
+        const char *nearest;
+        if (strcmp(setting->model, name) != 0)
+            continue;
+        const struct inf_flag *flag = inf_flag_list_find(&inf_model_flags, setting->name, &nearest);
+        if (flag == NULL)
+            continue;
+        // A list replaces that of the settings file.
+        const struct inf_model_config before = *config;
+        config->origins[flag - flags] = INF_ORIGIN_DEFAULT;
+        if (!inf_flag_list_set(&inf_model_flags, config, flag, setting->value, INF_ORIGIN_PERSISTED,
+                               wanted))
+            *config = before;
+    }
+}
+
+enum inf_code inf_model_config_persist(struct inf_model_config *config,
+                                       struct inf_persisted *persisted, const char *name,
+                                       struct inf_error *err)
+{
+    for (size_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        struct inf_persisted_setting setting;
+        if (config->origins[i] != INF_ORIGIN_ADMIN)
+            continue;
+        snprintf(setting.model, sizeof setting.model, "%s", name);
+        snprintf(setting.name, sizeof setting.name, "%s", flags[i].name);
+        inf_flag_print(config, &flags[i], setting.value);
+        INF_TRY(inf_persisted_set(persisted, &setting, err));
+        config->origins[i] = INF_ORIGIN_PERSISTED;
+    }
+    return INF_OK;
 }
 
 void inf_model_config_take_asked(struct inf_model_config *config,

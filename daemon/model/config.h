@@ -7,6 +7,7 @@
 
 #include "backends/base/role.h"
 #include "daemon/config/flag.h"
+#include "daemon/config/persisted.h"
 
 enum inf_model_flag_id {
 #define INF_MODEL_FLAG(name, type, initial, min, max, check, help, words) INF_MODEL_FLAG_ID_##name,
@@ -68,6 +69,18 @@ enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, con
 // INF_INVALID  (BAD_PARAMETER) the value is not allowed; the text says what is allowed.
 enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
                                    const char *value, struct inf_error *err) INF_NODISCARD;
+
+// Sets the flags that admins made persistent for the model `name`. Values that are no longer
+// allowed are left out.
+void inf_model_config_take_persisted(struct inf_model_config *config,
+                                     const struct inf_persisted *persisted, const char *name);
+
+// Makes the flags persistent that admins set in `config`.
+//
+// INF_PRECONDITION, INF_EXHAUSTED  as inf_persisted_set(); some flags may be persistent.
+enum inf_code inf_model_config_persist(struct inf_model_config *config,
+                                       struct inf_persisted *persisted, const char *name,
+                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Copies the values of those flags that an admin set in `from`.
 void inf_model_config_take_asked(struct inf_model_config *config,

@@ -21,11 +21,11 @@ static void derive_value(struct inf_config *config, enum inf_flag_id id, uint32_
     config->origins[id] = INF_ORIGIN_HOST;
 }
 
-void inf_environment_init(struct inf_environment *environment,
+void inf_environment_init(struct inf_environment *environment, const struct inf_config *sources,
                           const struct inf_device_list *devices)
 {
     struct inf_config *config = environment->config;
-    environment->sources = *config;
+    environment->sources = *sources;
     environment->queue_requests_most = config->queue_requests_max;
     inf_host_info_read(&environment->facts, "");
     for (uint32_t i = 0; i < devices->count; i++) {

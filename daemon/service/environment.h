@@ -24,9 +24,10 @@ struct inf_environment {
     uint32_t queue_requests_most;
 };
 
-// Collects the facts about the host. If the number of slots or threads of the cpu device is 0
+// Collects the facts about the host. `sources` is the configuration without what admins made
+// persistent. If the number of slots or threads of the cpu device is 0
 // (automatic) in the configuration, replaces it by the number that the device chose.
-void inf_environment_init(struct inf_environment *environment,
+void inf_environment_init(struct inf_environment *environment, const struct inf_config *sources,
                           const struct inf_device_list *devices) INF_MAY_BLOCK;
 
 // Returns the largest value that a flag may be set to while the daemon runs.

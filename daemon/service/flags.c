@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the Environment method (facts about the host, the devices and the backends) and the
-// FlagSet method (changes a flag of the daemon).
+// Implements the Environment method (facts about the host, the devices and the backends), the
+// FlagSet method (changes a flag of the daemon) and the FlagPersist method (changes one that also
+// holds after a restart).
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "daemon/service/device.h"
 #include "daemon/service/handlers.h"
 #include "daemon/service/limits.h"
+#include "daemon/service/load_call.h"
 #include "proto/core/utf8.h"
 
 // Adds a fact (a name and a value) to the answer of the Environment method. Leaves out empty
@@ -151,6 +153,47 @@ enum inf_code inf_service_environment(struct inf_service *service, struct inf_re
     fill_answer(service, answer);
     return INF_OK;
 }
+
+// --- flags that hold after a restart ---
+
+static enum inf_code start_persisting(struct inf_service *service, uint64_t token,
+                                      struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_flag_set_request *wanted = &service->request.flag_set;
+    bool keeps = wanted->persistence == INF_PERSIST_KEEP;
+    return inf_model_store_persist_flag(service->options.store, wanted->name,
+                                        keeps ? wanted->value : NULL, token, err);
+}
+
+// Begins to write or to remove a persistent flag. The flag changes when that has succeeded.
+enum inf_code inf_service_flag_persist(struct inf_service *service, struct inf_request *request,
+                                       struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    const struct inf_flag_set_request *wanted = &service->request.flag_set;
+    const struct inf_environment *environment = service->options.environment;
+    const char *nearest;
+    char value[INF_CONFIG_TEXT];
+    const struct inf_flag *flag = inf_flag_find(wanted->name, &nearest);
+    if (wanted->persistence == INF_PERSIST_NOT)
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "persist is 0, wanted 1 or 2");
+    if (wanted->persistence == INF_PERSIST_KEEP)
+        snprintf(value, sizeof value, "%s", wanted->value);
+    else if (flag != NULL && flag->type != INF_FLAG_ASK)
+        inf_flag_print(&environment->sources, flag, value);
+    else
+        value[0] = '\0';
+    INF_TRY(inf_environment_check(environment, wanted->name, value, &fault->err));
+    INF_TRY(inf_service_begin_load(service, start_persisting, answer, fault));
+    struct inf_load *load = service->loads; // the call that has just begun
+    load->persistence = wanted->persistence;
+    snprintf(load->flag, sizeof load->flag, "%s", flag->name);
+    snprintf(load->value, sizeof load->value, "%s", value);
+    return INF_OK;
+}
+
+// --- the FlagSet method ---
 
 enum inf_code inf_service_flag_set(struct inf_service *service, struct inf_request *request,
                                    struct inf_answer *answer, struct inf_fault *fault)

@@ -39,6 +39,7 @@ inf_service_handler inf_service_model_placement INF_ON_LOOP;
 inf_service_handler inf_service_model_place INF_ON_LOOP;
 inf_service_handler inf_service_environment INF_ON_LOOP;
 inf_service_handler inf_service_flag_set INF_ON_LOOP;
+inf_service_handler inf_service_flag_persist INF_ON_LOOP;
 inf_service_handler inf_service_model_inspect INF_ON_LOOP;
 inf_service_handler inf_service_model_precompile INF_ON_LOOP;
 

@@ -196,7 +196,10 @@ static enum inf_code start_placement(struct inf_service *service, uint64_t token
                                             .policy = wanted->policy,
                                             .precision = wanted->precision,
                                             .mode = wanted->mode,
+                                            .persists = wanted->persistence == INF_PERSIST_KEEP,
                                             .token = token};
+    if (wanted->persistence == INF_PERSIST_FORGET)
+        return inf_model_store_forget_settings(service->options.store, wanted->name, token, err);
     return inf_model_store_place(service->options.store, &order, err);
 }
 

@@ -35,6 +35,12 @@ void inf_service_apply_config(struct inf_service *service, const struct inf_conf
         struct inf_error err = {0};
         if (flag->type == INF_FLAG_ASK || !flag_differs(flag, &environment->sources, next, value))
             continue;
+        // It would get its persistent value again at the next start.
+        if (inf_flag_origin(environment->config, flag) == INF_ORIGIN_PERSISTED) {
+            inf_log(log, INF_LOG_NOTICE, "flag not changed name=%s reason=\"it is persistent\"",
+                    flag->name);
+            continue;
+        }
         if (!flag->live)
             append_name(restart, flag->name);
         else if (inf_service_change_flag(service, flag->name, value, inf_flag_origin(next, flag),

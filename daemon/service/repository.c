@@ -6,6 +6,7 @@
 #include "backends/base/clock.h"
 #include "daemon/service/events.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
 
 static const char *const state_names[] = {
@@ -80,10 +81,14 @@ static enum inf_code start_loading(struct inf_service *service, uint64_t token,
                                "load of model '%.64s': wanted a path, or a file name with the "
                                "descriptor of its directory, not both",
                                model->name);
+    if (model->save && !has_directory && model->path[0] == '\0')
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "load of model '%.64s': wanted a file to save", model->name);
     const struct inf_load_request order = {.name = model->name,
                                            .path = has_directory ? model->file : model->path,
                                            .directory_fd = has_directory ? &directory_fd : NULL,
                                            .device = model->device,
+                                           .saves = model->save,
                                            .token = token};
     return inf_model_store_load(service->options.store, &order, err);
 }
@@ -116,6 +121,20 @@ void inf_service_release_load(struct inf_service *service, struct inf_load *load
     free(load);
 }
 
+// Gives the flag of a load its value, after its persistent setting was written or removed. *err is
+// set if the value is not possible.
+static void finish_persisting(struct inf_service *service, const struct inf_load *load,
+                              struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_config *sources = &service->options.environment->sources;
+    const struct inf_flag *flag = NULL;
+    const char *nearest;
+    enum inf_origin origin = INF_ORIGIN_PERSISTED;
+    if (load->persistence == INF_PERSIST_FORGET)
+        origin = inf_flag_origin(sources, inf_flag_find(load->flag, &nearest));
+    (void)!inf_service_change_flag(service, load->flag, load->value, origin, &flag, err);
+}
+
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call)
 {
@@ -131,6 +150,9 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     while (load != NULL && load->token != event->token)
         load = load->next;
     *call = load != NULL ? &load->call : NULL;
+    if (load != NULL && event->final && event->err.code == INF_OK &&
+        load->persistence != INF_PERSIST_NOT)
+        finish_persisting(service, load, &event->err);
     return true;
 }
 

@@ -61,6 +61,7 @@ static const struct method methods[] = {
     {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},
     {INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, false, inf_service_environment},
     {INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, true, inf_service_flag_set},
+    {INF_METHOD_FLAG_PERSIST, INF_MESSAGE_FLAG_SET, true, inf_service_flag_persist},
     {INF_METHOD_MODEL_INSPECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_inspect},
     {INF_METHOD_MODEL_PRECOMPILE, INF_MESSAGE_PRECOMPILE, true, inf_service_model_precompile},
 };

@@ -41,6 +41,9 @@ struct inf_load {
     struct inf_call call;
     uint64_t token; // number that every event of the job carries
     uint64_t accepted_ns;
+    // Of a job that makes a flag persistent, or removes it: what is done when it has ended.
+    enum inf_persistence persistence;
+    char flag[64], value[INF_CONFIG_TEXT];
     struct inf_load *next;
 };
 

@@ -53,6 +53,16 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     load_found(store, job->scan.names);
 }
 
+static void finish_persisting(struct inf_model_store *store, struct inf_model_entry *entry,
+                              struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)entry;
+    (void)job;
+    (void)event;
+    assert(store->pending > 0);
+    store->pending--;
+}
+
 // Handles the end of a race (a timing comparison of devices). If the model already runs on the
 // winner of the race, the result is only saved. Otherwise the model is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -202,6 +212,16 @@ static void continue_counters(struct inf_served *served, const struct inf_served
     }
 }
 
+// Has the plans of a model and of its further signatures kept, as far as they are not kept yet.
+static void submit_plans(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
+{
+    if (served->plan_key != 0)
+        inf_store_submit_plan(store, served);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL && served->signatures[i].served->plan_key != 0)
+            inf_store_submit_plan(store, served->signatures[i].served);
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -247,8 +267,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served = NULL;
     if (job->model.wanted)
         entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
-    if (entry->served->plan_key != 0)
-        inf_store_submit_plan(store, entry->served);
+    submit_plans(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
     if (entry->served->placement.race_due)
@@ -299,6 +318,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
+    [INF_LOAD_JOB_PERSIST] = {.finish = finish_persisting},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS, "every kind of job is handled");
 

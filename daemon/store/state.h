@@ -22,6 +22,7 @@ struct inf_model_store {
     struct inf_served_shapes *served_shapes; // used by the loader thread only
     struct inf_precision_results *precision_results; // used by the loader thread only
     struct inf_load_journal *journal;                // used by the loader thread only
+    struct inf_persisted *persisted;                 // used by the loader thread only
     struct inf_plan_cache *plans;                    // used by the loader thread only
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // placement rules for future loads

@@ -93,6 +93,7 @@ static enum inf_code init_store(struct inf_model_store *store,
     INF_TRY(inf_precision_results_open(&store->precision_results, options->cache_directory,
                                        options->log, err));
     INF_TRY(inf_load_journal_open(&store->journal, options->cache_directory, options->log, err));
+    INF_TRY(inf_persisted_open(&store->persisted, options->state_directory, options->log, err));
     INF_TRY(inf_plan_cache_create(&store->plans, options->cache_directory, options->plan_bytes_max,
                                   options->version != NULL ? options->version : "", options->log,
                                   err));
@@ -116,6 +117,7 @@ static enum inf_code init_store(struct inf_model_store *store,
                  .precision_results = store->precision_results,
                  .plans = store->plans,
                  .journal = store->journal,
+                 .persisted = store->persisted,
                  .build = options->version != NULL ? options->version : "",
                  .log = options->log}};
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
@@ -159,6 +161,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_precision_results_close(&self->precision_results);
     inf_plan_cache_destroy(&self->plans);
     inf_load_journal_close(&self->journal);
+    inf_persisted_close(&self->persisted);
     inf_arena_budget_fini(&self->arena_budget);
     free(self);
     *store = NULL;
@@ -213,8 +216,10 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
-    struct inf_store_load load = {
-        .token = request->token, .path = request->path, .directory_fd = request->directory_fd};
+    struct inf_store_load load = {.token = request->token,
+                                  .path = request->path,
+                                  .directory_fd = request->directory_fd,
+                                  .saves = request->saves};
     struct inf_device *device;
     inf_model_config_init(&load.config);
     if (!inf_model_name_valid(request->name))
@@ -262,10 +267,33 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
         if (settings[i].value[0] != '\0')
             INF_TRY(inf_model_config_ask(&load.config, settings[i].id, settings[i].value, err));
     load.precision_requested = request->precision[0] != '\0';
+    load.persists = request->persists;
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
     INF_TRY(inf_store_check_room(store, entry, err));
     return inf_store_submit_placing(store, entry, &load, err);
+}
+
+enum inf_code inf_model_store_persist_flag(struct inf_model_store *store, const char *name,
+                                           const char *value, uint64_t token, struct inf_error *err)
+{
+    return inf_store_submit_persisting(store, name, value, token, err);
+}
+
+enum inf_code inf_model_store_forget_settings(struct inf_model_store *store, const char *name,
+                                              uint64_t token, struct inf_error *err)
+{
+    struct inf_store_load load = {.token = token, .forgets = true};
+    struct inf_model_entry *entry;
+    INF_TRY(refuse_signature(name, "placed", err));
+    INF_TRY(find_served_entry(store, name, "", &entry, err));
+    if (entry->outside)
+        return inf_fail(err, INF_PRECONDITION,
+                        "model '%s' is not in the repository: load it again to forget settings",
+                        entry->name);
+    inf_model_config_init(&load.config);
+    INF_TRY(inf_store_check_room(store, entry, err));
+    return inf_store_submit_load(store, entry, &load, err);
 }
 
 // --- starting races (timing comparisons of devices) ---

@@ -25,6 +25,8 @@ struct inf_model_store_options {
     struct inf_place_rules rules;          // rules for choosing the best device
     // Directory in which results of races are saved; NULL: they are not saved.
     const char *cache_directory;
+    // Directory of the settings that admins made persistent; NULL: none are.
+    const char *state_directory;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
     // Bytes of plans that are kept in the cache directory; 0: none are.
@@ -96,7 +98,8 @@ struct inf_load_request {
     const char *path;
     const int *directory_fd; // borrowed; the store makes a copy; NULL: none
     const char *device;      // name of a device; "" or NULL: the default device
-    uint64_t token;          // chosen by the caller; every event of this load carries it
+    bool saves;     // copy the model into the repository, and load it from there; needs a directory
+    uint64_t token; // chosen by the caller; every event of this load carries it
 };
 
 // Starts a load, or a reload: an older version is served until the new one is warm. The model is
@@ -119,8 +122,27 @@ struct inf_place_request {
     const char *policy;
     const char *precision;
     const char *mode;
+    bool persists;  // what admins set for the model holds after a restart
     uint64_t token; // chosen by the caller; every event of this placement carries it
 };
+
+// Makes a flag of the daemon persistent, or removes it from the persistent ones (`value` NULL). An
+// event with `token` follows.
+//
+// INF_INVALID    a text is too long.
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_store_persist_flag(struct inf_model_store *store, const char *name,
+                                           const char *value, uint64_t token,
+                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Removes what admins made persistent for a model, and loads it again with the settings of its
+// file. The events are those of a load.
+//
+// INF_NOT_FOUND     the model is not loaded.
+// INF_PRECONDITION  the model is not in the repository.
+enum inf_code inf_model_store_forget_settings(struct inf_model_store *store, const char *name,
+                                              uint64_t token,
+                                              struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Starts placing a model again, without reading its file. The new executable is compiled and warmed
 // up while the old one serves. Requests in flight end on the old executable, whose memory is then

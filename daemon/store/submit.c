@@ -63,6 +63,9 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->decision = load->decision;
     // A load that neither a client nor an admin asked for unloads no other model.
     model->may_defer = !load->wanted && load->token == 0 && entry->served == NULL;
+    model->saves = load->saves;
+    model->persists = load->persists;
+    model->forgets = load->forgets;
     model->wanted = load->wanted;
     model->by_admin = load->token != 0;
     model->expected_bytes = entry->idle ? entry->idle_bytes : 0;
@@ -91,6 +94,29 @@ enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_mo
         }
     }
     submit_model_job(store, entry, load, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const char *name,
+                                          const char *value, uint64_t token, struct inf_error *err)
+{
+    struct inf_persisted_setting setting = {.model = ""};
+    if (strlen(name) >= sizeof setting.name ||
+        (value != NULL && strlen(value) >= sizeof setting.value))
+        return inf_fail(err, INF_INVALID, "flag '%.48s': the text is too long", name);
+    snprintf(setting.name, sizeof setting.name, "%s", name);
+    snprintf(setting.value, sizeof setting.value, "%s", value != NULL ? value : "");
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING, "%u jobs wait already",
+                               store->pending);
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_PERSIST);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a persistent setting");
+    job->token = token;
+    job->persist.setting = setting;
+    job->persist.forgets = value == NULL;
+    store->pending++;
+    inf_loader_submit(store->loader, job);
     return INF_OK;
 }
 

@@ -13,6 +13,8 @@ struct inf_store_load {
     // Path and directory of the model, as in struct inf_load_request.
     const char *path;
     const int *directory_fd;
+    bool saves;                     // as in struct inf_load_request
+    bool persists, forgets;         // as in struct inf_load_model_job
     struct inf_model_config config; // the settings that admins set
     bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
@@ -34,6 +36,15 @@ enum inf_code inf_store_check_room(const struct inf_model_store *store,
 enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_model_entry *entry,
                                     const struct inf_store_load *load,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Submits a job that makes a flag of the daemon persistent, or removes it (`value` NULL).
+//
+// INF_INVALID      a text is too long.
+// INF_EXHAUSTED    memory.
+// INF_UNAVAILABLE  (reason LOADING) too many jobs are queued.
+enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const char *name,
+                                          const char *value, uint64_t token,
+                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Submits a job that places the served model of the entry again, without reading its file.
 //

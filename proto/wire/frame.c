@@ -66,6 +66,7 @@ static const struct {
     {INF_METHOD_MODEL_PLACE, "ModelPlace"},
     {INF_METHOD_ENVIRONMENT, "Environment"},
     {INF_METHOD_FLAG_SET, "FlagSet"},
+    {INF_METHOD_FLAG_PERSIST, "FlagPersist"},
     {INF_METHOD_MODEL_INSPECT, "ModelInspect"},
     {INF_METHOD_MODEL_PRECOMPILE, "ModelPrecompile"},
 };

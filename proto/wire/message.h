@@ -170,6 +170,7 @@ struct inf_model_request {
     // Only for a load: name of the model file in the directory whose descriptor comes with the
     // frame; "": the directory is laid out as in a repository, or there is no descriptor.
     const char *file;
+    bool save; // only for a load: copy the files into the repository, and load the model from there
 };
 
 struct inf_model_metadata {
@@ -300,11 +301,19 @@ struct inf_data_message {
     uint64_t total_bytes; // size of the data in all frames of the stream together
 };
 
+// What becomes of a setting at the next start. The numbers are those of the protocol.
+enum inf_persistence {
+    INF_PERSIST_NOT = 0,    // it is gone
+    INF_PERSIST_KEEP = 1,   // it holds
+    INF_PERSIST_FORGET = 2, // an earlier one that holds is removed
+};
+
 // The metadata of the requests ModelPlacement and ModelPlace.
 struct inf_placement_request {
     const char *name;
     const char *version;                            // "": the newest version
     const char *device, *policy, *precision, *mode; // "": unchanged
+    enum inf_persistence persistence;
 };
 
 // One setting of a model's placement, such as "device" or "precision".
@@ -352,6 +361,7 @@ struct inf_placement_reply {
 // The metadata of the request FlagSet.
 struct inf_flag_set_request {
     const char *name, *value;
+    enum inf_persistence persistence;
 };
 
 struct inf_fact_entry {

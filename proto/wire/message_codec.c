@@ -16,6 +16,14 @@ char *inf_wire_text(const char *text)
     return (char *)(text != NULL ? text : "");
 }
 
+enum inf_code inf_wire_check_persistence(uint32_t number, struct inf_error *err)
+{
+    return number <= INF_PERSIST_FORGET
+               ? INF_OK
+               : inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                 "persist is %u, wanted 0, 1 or 2", number);
+}
+
 enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
                              struct inf_error *err)
 {

@@ -97,6 +97,9 @@ char *inf_wire_text(const char *text);
 enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
                              struct inf_error *err) INF_NODISCARD;
 
+// Fails if a number is no enum inf_persistence.
+enum inf_code inf_wire_check_persistence(uint32_t number, struct inf_error *err) INF_NODISCARD;
+
 // Fails if `name` cannot be the name of a model (inf_model_name_valid()).
 enum inf_code inf_check_model_name(const char *field, const char *name,
                                    struct inf_error *err) INF_NODISCARD;

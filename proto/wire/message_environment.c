@@ -13,7 +13,11 @@ static enum inf_code decode_set(union inf_message *message, const void *wire,
     const Inference__FlagSetRequest *from = wire;
     INF_TRY(inf_check_text("name", from->name, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("value", from->value, INF_TEXT_LIMIT, err));
-    message->flag_set = (struct inf_flag_set_request){.name = from->name, .value = from->value};
+    INF_TRY(inf_wire_check_persistence(from->persist, err));
+    message->flag_set =
+        (struct inf_flag_set_request){.name = from->name,
+                                      .value = from->value,
+                                      .persistence = (enum inf_persistence)from->persist};
     return INF_OK;
 }
 
@@ -25,6 +29,7 @@ static enum inf_code encode_set(const union inf_message *message, void *wire,
     Inference__FlagSetRequest *to = wire;
     to->name = inf_wire_text(message->flag_set.name);
     to->value = inf_wire_text(message->flag_set.value);
+    to->persist = message->flag_set.persistence;
     return INF_OK;
 }
 

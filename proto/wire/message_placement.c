@@ -48,7 +48,10 @@ static enum inf_code decode_request(union inf_message *message, const void *wire
     INF_TRY(inf_decode_model("name", from->name, "version", &to->version, err));
 #define CHECK(field) INF_TRY(inf_check_text(#field, from->field, INF_TEXT_LIMIT, err));
     REQUEST_TEXTS(CHECK)
-    REQUEST_TEXTS(TAKE) return INF_OK;
+    REQUEST_TEXTS(TAKE)
+    INF_TRY(inf_wire_check_persistence(from->persist, err));
+    to->persistence = (enum inf_persistence)from->persist;
+    return INF_OK;
 }
 
 static enum inf_code encode_request(const union inf_message *message, void *wire,
@@ -58,7 +61,8 @@ static enum inf_code encode_request(const union inf_message *message, void *wire
     (void)err;
     const struct inf_placement_request *from = &message->placement_request;
     Inference__ModelPlacementRequest *to = wire;
-    GIVE(name) GIVE(version) REQUEST_TEXTS(GIVE) return INF_OK;
+    GIVE(name) GIVE(version) REQUEST_TEXTS(GIVE) to->persist = from->persistence;
+    return INF_OK;
 }
 
 const struct inf_message_codec inf_codec_placement_request = {

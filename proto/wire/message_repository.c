@@ -27,7 +27,8 @@ static enum inf_code decode_load(union inf_message *message, const void *from,
                                                 .version = "",
                                                 .device = wire->device,
                                                 .path = wire->path,
-                                                .file = wire->file};
+                                                .file = wire->file,
+                                                .save = wire->save};
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
     INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("path", wire->path, INF_PATH_LIMIT, err));
@@ -44,6 +45,7 @@ static enum inf_code encode_load(const union inf_message *message, void *to,
     wire->device = inf_wire_text(message->model.device);
     wire->path = inf_wire_text(message->model.path);
     wire->file = inf_wire_text(message->model.file);
+    wire->save = message->model.save;
     return INF_OK;
 }
 

@@ -3,6 +3,7 @@
 next one: they are used, they are never stale, and broken or foreign ones are not used."""
 import os
 import struct
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -10,7 +11,43 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from test_model_life import Server, place_model, topology, weights, write_model
+from test_model_life import (
+    DAEMON,
+    INFERCTL,
+    Server,
+    numpy,
+    place_model,
+    topology,
+    weights,
+    write_model,
+)
+
+
+def onnx_field(number, payload):
+    """Returns a field of protobuf: a number, a text or bytes."""
+    if isinstance(payload, int):
+        return bytes([number << 3, payload])
+    payload = payload.encode() if isinstance(payload, str) else payload
+    size = len(payload)
+    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
+    return bytes([number << 3 | 2]) + length + payload
+
+
+def onnx_model(factor):
+    """Returns an ONNX file: d_input [1,4] times a matrix of `factor`, [4,3]."""
+
+    def port(name, *dims):
+        shape = b''.join(onnx_field(1, onnx_field(1, dim)) for dim in dims)
+        tensor = onnx_field(1, 1) + onnx_field(2, shape)
+        return onnx_field(1, name) + onnx_field(2, onnx_field(1, tensor))
+
+    matrix = onnx_field(1, 4) + onnx_field(1, 3) + onnx_field(2, 1) + onnx_field(8, 'w')
+    matrix += onnx_field(9, struct.pack('<12f', *([factor] * 12)))
+    node = onnx_field(1, 'd_input') + onnx_field(1, 'w') + onnx_field(2, 'y')
+    node += onnx_field(4, 'MatMul')
+    graph = onnx_field(1, node) + onnx_field(2, 'g') + onnx_field(5, matrix)
+    graph += onnx_field(11, port('d_input', 1, 4)) + onnx_field(12, port('y', 1, 3))
+    return onnx_field(1, 8) + onnx_field(7, graph) + onnx_field(8, onnx_field(2, 13))
 
 
 class Plans(unittest.TestCase):
@@ -98,7 +135,7 @@ class Plans(unittest.TestCase):
                 self.assertEqual(plan.read_bytes()[24:128], good[24:128], 'key and build')
                 self.assertNotIn('plan not used', self.run_once(12))
         plan.chmod(0o666)
-        self.assertIn("wanted a file of the daemon's user", self.run_once(12))
+        self.assertIn("wanted a file of root or the daemon's user", self.run_once(12))
         self.assertEqual(plan.stat().st_mode & 0o777, 0o600)
         # A directory in the place of the plan is no reason not to serve.
         plan.unlink()
@@ -147,6 +184,132 @@ class Plans(unittest.TestCase):
         self.assertNotEqual(after, before)
         self.assertNotIn('plan not used', self.run_once(12))
         self.assertEqual(self.plans()[0].read_bytes(), after)
+
+    def compile(self, model, *arguments, code=0):
+        """Makes the plan of a model ahead, as on another machine, and returns what was printed."""
+        done = subprocess.run(
+            [INFERCTL, 'compile', *arguments, '--set', 'backends=cpu', model],
+            capture_output=True,
+            text=True,
+            env={**os.environ, 'INFERD': DAEMON, 'INFERD_FLAGS': 'repository=,race=never'},
+        )
+        self.assertEqual(done.returncode, code, done)
+        return done.stdout + done.stderr
+
+    USED, UNUSED = 'plan beside the model used', 'plan beside the model not used'
+
+    def test_a_plan_that_was_made_ahead_is_used_in_place_of_the_model(self):
+        self.make_wide()
+        model = self.server.models / 'm'
+        self.compile(model, '-o', model / 'model.plan')
+        self.assertEqual((model / 'model.plan').stat().st_mode & 0o777, 0o644)
+        log = self.run_once(12)
+        self.assertIn(self.USED + ' name=m file=model.plan', log)
+        self.assertRegex(log, r'model loaded .* packed_bytes=[1-9]\d* packing_us=0\b')
+        # The next start has it in the cache, and need not read the model to know that it fits.
+        self.assertEqual(len(self.plans()), 1)
+        log = self.run_once(12)
+        self.assertNotIn('plan beside', log)
+        self.assertIn('packing_us=0', log)
+        # Without a cache, it is used each time.
+        self.server.settings['plan_bytes_max'] = 0
+        self.assertIn(self.USED, self.run_once(12))
+
+    def test_a_plan_beside_other_files_is_not_used(self):
+        self.make_wide(plan_bytes_max=0)
+        model = self.server.models / 'm'
+        # The default place is beside the model.
+        self.assertIn('beside it', self.compile(model))
+        self.assertIn(self.USED, self.run_once(12))
+        # Settings, hidden and empty files and the check are not part of what is read.
+        (model / 'model.conf').write_text('idle_unload_ms = 0\n')
+        (model / 'DONE').touch()
+        (model / '.hidden').write_text('x')
+        (model / 'check').mkdir()
+        numpy.save(model / 'check/input.0.npy', numpy.ones((1, 4), numpy.float32))
+        numpy.save(model / 'check/output.0.npy', numpy.full((1, 40), 12, numpy.float32))
+        self.assertIn(self.USED, self.run_once(12))
+        (model / 'w.bin').write_bytes(struct.pack('<160f', *([5] * 160)))
+        numpy.save(model / 'check/output.0.npy', numpy.full((1, 40), 20, numpy.float32))
+        log = self.run_once(20)
+        self.assertRegex(log, self.UNUSED + '.* reason="it was made from other files or settings')
+        self.compile(model)
+        self.assertIn(self.USED, self.run_once(20))
+        (model / 'more.bin').write_text('x')
+        self.assertIn(self.UNUSED, self.run_once(20))
+
+    def test_a_plan_of_a_single_file_lies_beside_it(self):
+        self.make(backends='cpu', plan_bytes_max=0)
+        source = self.server.folder / 'source'
+        source.mkdir()
+        (source / 'any.onnx').write_bytes(onnx_model(3))
+        self.compile(source / 'any.onnx', '-o', self.server.models / 'x.plan')
+        (source / 'any.onnx').rename(self.server.models / 'x.onnx')
+        self.assertIn(self.USED + ' name=x file=x.plan', self.run_once(12, 'x'))
+        # The same plan fits a directory with other files beside the model.
+        (self.server.models / 'x').mkdir()
+        for suffix in ('onnx', 'plan'):
+            (self.server.models / f'x.{suffix}').rename(self.server.models / f'x/model.{suffix}')
+        (self.server.models / 'x/labels.txt').write_text('cat')
+        self.assertIn(self.USED + ' name=x file=model.plan', self.run_once(12, 'x'))
+        # A model file with weights beside it has no plan of its own.
+        place_model(self.server.folder / 'shards', 3)
+        text = self.compile(self.server.folder / 'shards/model.json', code=1)
+        self.assertIn('wanted the directory', text)
+
+    def test_a_plan_of_another_user_build_or_machine_is_not_used(self):
+        self.make_wide(plan_bytes_max=0)
+        model = self.server.models / 'm'
+        self.compile(model, '-o', model / 'model.plan')
+        plan = model / 'model.plan'
+        good = plan.read_bytes()
+        plan.chmod(0o664)
+        self.assertRegex(self.run_once(12), self.UNUSED + '.* reason=".*that others cannot write')
+        plan.chmod(0o644)
+        if os.geteuid() == 0:
+            os.chown(plan, 12345, 12345)
+            self.assertRegex(self.run_once(12), self.UNUSED + '.* reason=".*that others cannot')
+            os.chown(plan, 0, 0)
+        (model / 'target').write_bytes(good)
+        plan.unlink()
+        plan.symlink_to('target')
+        self.assertIn(self.UNUSED, self.run_once(12))
+        plan.unlink()
+        (model / 'target').unlink()
+        for at, why in ((26, 'header is damaged'), (500, 'damaged'), (-70, 'damaged')):
+            plan.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at:][1:])
+            self.assertRegex(self.run_once(12), self.UNUSED + f'.* reason=".*{why}')
+        plan.write_bytes(good)
+        self.assertIn(self.USED, self.run_once(12))
+        self.server.settings['cpu_isa_max'] = 'baseline'
+        self.assertRegex(self.run_once(12), self.UNUSED + '.* reason="cpu: weights packed for')
+        self.compile(model, '-o', plan, '--set', 'cpu_isa_max=baseline')
+        self.assertIn(self.USED, self.run_once(12))
+        self.server.settings['backends'] = 'ref'
+        self.assertRegex(self.run_once(12), self.UNUSED + '.* reason="there is no device')
+
+    def test_a_plan_beside_a_model_outside_of_the_repository_is_not_used(self):
+        self.make(backends='cpu', plan_bytes_max=0)
+        folder = write_model(self.server.folder / 'outside', 3)
+        self.compile(folder)
+        self.server.start()
+        self.assertEqual(self.server.ctl('load', 'n', str(folder)).returncode, 0)
+        self.assertEqual(self.server.ask('n'), 12)
+        self.assertNotIn('plan beside', self.server.log())
+        self.server.process.kill()
+        self.server.process.wait()
+
+    def test_compile_refuses_what_it_cannot_do(self):
+        self.make()
+        folder = write_model(self.server.folder / 'a', 3)
+        self.assertIn('No such file', self.compile(self.server.folder / 'absent', code=4))
+        self.assertIn('KEY=VALUE', self.compile(folder, '--set', 'race', code=2))
+        self.assertIn('no such', self.compile(folder, '--set', 'nonsense=1', code=2))
+        self.assertIn('absent', self.compile(folder, '-o', folder / 'absent/x.plan', code=4))
+        self.assertIn("device 'gpu9'", self.compile(folder, '-d', 'gpu9', code=4))
+        (folder / 'model.json').write_text('{"modelTopology": {}}')
+        self.compile(folder, code=1)
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ['model.json', 'w.bin'])
 
     def test_a_model_that_ended_the_daemon_twice_is_quarantined(self):
         self.make(load_all='no')

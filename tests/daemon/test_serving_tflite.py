@@ -56,12 +56,15 @@ class Case(unittest.TestCase):
         self.picture.write_bytes(png(40, 250, 10))
         self.log = (self.folder / 'log').open('w')
         self.addCleanup(self.log.close)
+        self.start()
+        self.addCleanup(self.stop)
+
+    def start(self):
         self.process = subprocess.Popen(
             [DAEMON, f'--runtime-dir={self.folder}', f'--repository={self.folder}/models']
             + [f'--cache-dir={self.folder}/cache', '--backends=ref', '--drain-timeout-ms=200'],
             stderr=self.log,
         )
-        self.addCleanup(self.stop)
         end = time.monotonic() + SECONDS_MAX
         while not (self.folder / 'admin.sock').exists():
             self.assertLess(time.monotonic(), end, 'no socket')
@@ -198,6 +201,27 @@ class Signatures(Case):
         rows = self.rows()
         self.assertEqual(rows['colors']['requests'], 4)
         self.assertEqual(rows['colors:brightness']['requests'], 1)
+
+    def test_are_read_from_plans_at_the_next_start(self):
+        path = self.folder / 'models/colors.tflite'
+        path.write_bytes(gen_colors.model(False) + archive({'labels.txt': b'red\ngreen\nblue\n'}))
+        self.said('load', 'colors')
+        shown, answer = self.said('models', 'colors'), self.answer('colors')
+        brightness = self.brightness()
+        self.said('load', 'colors')  # after the plans are kept, in the order of the loader
+        self.assertEqual(len(list((self.folder / 'cache').glob('plan-*'))), 2)
+        self.stop()
+        # The file cannot be read any longer, although it looks the same.
+        times = path.stat()
+        path.write_bytes(b' ' * times.st_size)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        (self.folder / 'admin.sock').unlink(missing_ok=True)
+        self.start()
+        self.said('wait', 'colors')
+        self.assertEqual(self.said('models', 'colors'), shown)
+        self.assertIn('green', shown)
+        self.assertEqual(self.answer('colors'), answer)
+        self.assertEqual(self.brightness(), brightness)
 
     def test_are_named_by_the_python_package(self):
         sys.path.insert(0, ROOT + '/client/python')

@@ -18,6 +18,11 @@ enum inf_code inf_graph_offers_add(struct inf_graph_offers *offers, const struct
                                    const struct inf_run_options *options, struct inf_graph **graph,
                                    struct inf_error *err)
 {
+    // No load keeps such a graph, because its constants are read whenever it runs.
+    if (inf_graph_needs_values(*graph)) {
+        inf_graph_destroy(graph);
+        return INF_OK;
+    }
     struct inf_graph_offer *offer = calloc(1, sizeof *offer);
     if (offer == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");

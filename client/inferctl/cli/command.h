@@ -75,6 +75,7 @@ extern const struct command command_limits;
 extern const struct command command_models;
 extern const struct command command_check;
 extern const struct command command_inspect;
+extern const struct command command_compile;
 extern const struct command command_load;
 extern const struct command command_unload;
 extern const struct command command_infer;

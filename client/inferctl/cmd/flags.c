@@ -100,7 +100,14 @@ static int run_env(const struct context *context, const struct arguments *argume
     return fact_show(context, print_facts);
 }
 
-static int set_flag(const struct context *context, const char *name, const char *value)
+enum {
+    OPTION_PERSIST = 0x100
+};
+
+// Changes a flag. If `persist` is set, the value also holds after a restart; `value` NULL: the flag
+// gets its configured value again.
+static int set_flag(const struct context *context, const char *name, const char *value,
+                    bool persist)
 {
     inferd_client *client;
     int code = command_connect(context, true, &client);
@@ -108,7 +115,7 @@ static int set_flag(const struct context *context, const char *name, const char 
         return code;
     struct inferd_error err;
     inferd_environment *environment = NULL;
-    if (inferd_flag_set(client, name, value, &err) != 0 ||
+    if ((persist ? inferd_flag_persist : inferd_flag_set)(client, name, value, &err) != 0 ||
         inferd_environment_read(client, &environment, &err) != 0)
         code = command_failed(&err);
     else
@@ -122,10 +129,12 @@ static int run_flags(const struct context *context, const struct arguments *argu
 {
     const char *const *names = arguments->names;
     const char *model = NULL;
-    bool all_columns = false;
+    bool all_columns = false, persist = false;
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].option == 'M')
             model = arguments->options[i].value;
+        else if (arguments->options[i].option == OPTION_PERSIST)
+            persist = true;
         else
             all_columns = true;
     }
@@ -135,11 +144,14 @@ static int run_flags(const struct context *context, const struct arguments *argu
         return show_model(context, model);
     if (names[0] == NULL)
         return fact_show(context, all_columns ? print_long_flags : print_short_flags);
+    if (strcmp(names[0], "reset") == 0 && names[1] != NULL && names[2] == NULL)
+        return set_flag(context, names[1], NULL, true);
     if (strcmp(names[0], "set") != 0)
-        return command_say(EXIT_USAGE, "flags '%s': wanted nothing, or set NAME VALUE", names[0]);
+        return command_say(EXIT_USAGE, "flags '%s': wanted nothing, set NAME VALUE, or reset NAME",
+                           names[0]);
     if (names[2] == NULL)
         return command_say(EXIT_USAGE, "flags set wants NAME VALUE");
-    return set_flag(context, names[1], names[2]);
+    return set_flag(context, names[1], names[2], persist);
 }
 
 const struct command command_env = {
@@ -151,21 +163,25 @@ const struct command command_env = {
     .run = run_env,
 };
 
-static const struct option flags_options[] = {
-    {"model", required_argument, NULL, 'M'}, {"long", no_argument, NULL, 'l'}, {0}};
+static const struct option flags_options[] = {{"model", required_argument, NULL, 'M'},
+                                              {"long", no_argument, NULL, 'l'},
+                                              {"persist", no_argument, NULL, OPTION_PERSIST},
+                                              {0}};
 
 const struct command command_flags = {
     .name = "flags",
-    .names = "[set NAME VALUE]",
+    .names = "[set NAME VALUE | reset NAME]",
     .names_least = 0,
     .names_most = 3,
     .summary = "show the flags of the daemon or of a model with their origin, or change a flag",
     .help =
         "A live flag changes immediately, until the daemon ends; other flags are read at start.\n"
+        "reset NAME gives a flag the value of the configuration again, also after --persist.\n"
         "To change a flag, the admin socket is needed.\n\n"
         "  -M, --model MODEL      the settings of MODEL instead, from its model.conf and from\n"
         "                         inferctl place\n"
-        "  -l, --long             also default, type, stability, allowed values and meaning\n",
+        "  -l, --long             also default, type, stability, allowed values and meaning\n"
+        "      --persist          set: also after a restart of the daemon\n",
     .short_options = "M:l",
     .long_options = flags_options,
     .run = run_flags,

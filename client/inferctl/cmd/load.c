@@ -24,11 +24,12 @@ static double now_s(void)
 }
 
 // Prints that a model is ready. `outside` means that it is not in the repository.
-static void print_loaded(const struct context *context, const char *name, bool outside,
+static void print_loaded(const struct context *context, const char *name, bool saved, bool outside,
                          double seconds)
 {
     if (context->format == OUTPUT_TABLE) {
-        printf("%s is ready (%.0f ms)\n", name, seconds * 1e3);
+        printf("%s is %sready (%.0f ms)\n", name, saved ? "saved in the repository and " : "",
+               seconds * 1e3);
         if (outside)
             puts("It is served until the daemon ends; a model in the repository is loaded again.");
         return;
@@ -45,8 +46,14 @@ static int run_load(const struct context *context, const struct arguments *argum
     const char *name = arguments->names[0];
     const char *file = arguments->names[1];
     const char *device = NULL;
+    bool save = false;
     for (size_t i = 0; i < arguments->option_count; i++)
-        device = arguments->options[i].value;
+        if (arguments->options[i].option == 'd')
+            device = arguments->options[i].value;
+        else
+            save = true;
+    if (save && file == NULL)
+        return command_say(EXIT_USAGE, "load --save wants FILE");
     inferd_client *client;
     int code = command_connect(context, true, &client);
     if (code != EXIT_OK)
@@ -54,12 +61,13 @@ static int run_load(const struct context *context, const struct arguments *argum
     struct inferd_error err;
     struct progress progress = progress_start(name);
     double started = now_s();
-    int failed = inferd_load(client, name, file, device, show_progress, &progress, &err);
+    int failed = (save ? inferd_save : inferd_load)(client, name, file, device, show_progress,
+                                                    &progress, &err);
     progress_end(&progress);
     if (failed != 0)
         code = command_failed(&err);
     else
-        print_loaded(context, name, file != NULL, now_s() - started);
+        print_loaded(context, name, save, file != NULL && !save, now_s() - started);
     inferd_close(client);
     return code;
 }
@@ -94,7 +102,8 @@ static int run_unload(const struct context *context, const struct arguments *arg
     return code;
 }
 
-static const struct option load_options[] = {{"device", required_argument, NULL, 'd'}, {0}};
+static const struct option load_options[] = {
+    {"device", required_argument, NULL, 'd'}, {"save", no_argument, NULL, 's'}, {0}};
 static const struct option unload_options[] = {{"version", required_argument, NULL, 'v'}, {0}};
 
 const struct command command_load = {
@@ -106,8 +115,10 @@ const struct command command_load = {
     .help =
         "FILE is a model file or a directory with one. A model that is loaded already keeps\n"
         "serving until the new one is ready. Needs the admin socket.\n\n"
-        "  -d, --device NAME      run it on this device (inferctl devices lists them)\n",
-    .short_options = "d:",
+        "  -d, --device NAME      run it on this device (inferctl devices lists them)\n"
+        "  -s, --save             copy FILE into the repository, as MODEL's next version, and\n"
+        "                         load it from there\n",
+    .short_options = "d:s",
     .long_options = load_options,
     .run = run_load,
 };

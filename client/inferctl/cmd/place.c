@@ -6,6 +6,11 @@
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/progress.h"
 
+enum {
+    OPTION_PERSIST = 0x100,
+    OPTION_FORGET
+};
+
 static void show_progress(void *context, const char *stage, unsigned percent)
 {
     progress_show(context, stage, percent);
@@ -37,16 +42,24 @@ static int print_outcome(const struct context *context, inferd_client *client, c
 static int run_place(const struct context *context, const struct arguments *arguments)
 {
     inferd_place_request order = {.model = arguments->names[0], .device = arguments->names[1]};
+    bool persist = false, forget = false;
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].option == 'p')
             order.policy = arguments->options[i].value;
+        else if (arguments->options[i].option == OPTION_PERSIST)
+            persist = true;
+        else if (arguments->options[i].option == OPTION_FORGET)
+            forget = true;
         else if (arguments->options[i].option == 'm')
             order.mode = arguments->options[i].value;
         else
             order.precision = arguments->options[i].value;
     }
-    if (order.device == NULL && order.policy == NULL && order.precision == NULL &&
-        order.mode == NULL)
+    bool empty = order.device == NULL && order.policy == NULL && order.precision == NULL &&
+                 order.mode == NULL;
+    if (forget && (!empty || persist))
+        return command_say(EXIT_USAGE, "place --forget wants a MODEL only");
+    if (empty && !forget)
         return command_say(EXIT_USAGE,
                            "place wants a DEVICE, auto, --policy, --precision or --mode");
     inferd_client *client;
@@ -55,17 +68,19 @@ static int run_place(const struct context *context, const struct arguments *argu
         return code;
     struct inferd_error err;
     struct progress progress = progress_start(order.model);
-    int failed = inferd_place(client, &order, show_progress, &progress, &err);
+    int failed = forget ? inferd_place_forget(client, order.model, show_progress, &progress, &err)
+                 : persist ? inferd_place_persist(client, &order, show_progress, &progress, &err)
+                           : inferd_place(client, &order, show_progress, &progress, &err);
     progress_end(&progress);
     code = failed != 0 ? command_failed(&err) : print_outcome(context, client, order.model);
     inferd_close(client);
     return code;
 }
 
-static const struct option long_options[] = {{"policy", required_argument, NULL, 'p'},
-                                             {"precision", required_argument, NULL, 'P'},
-                                             {"mode", required_argument, NULL, 'm'},
-                                             {0}};
+static const struct option long_options[] = {
+    {"policy", required_argument, NULL, 'p'},     {"precision", required_argument, NULL, 'P'},
+    {"mode", required_argument, NULL, 'm'},       {"persist", no_argument, NULL, OPTION_PERSIST},
+    {"forget", no_argument, NULL, OPTION_FORGET}, {0}};
 
 const struct command command_place = {
     .name = "place",
@@ -81,7 +96,10 @@ const struct command command_place = {
         "  -P, --precision P      auto, fp32, fp16, bf16 or int8: the precisions that it may use;\n"
         "                         its error is measured, and inferctl explain shows it\n"
         "  -m, --mode MODE        normal, debug (the daemon logs each node of each run) or prod\n"
-        "                         (results are not checked again)\n",
+        "                         (results are not checked again)\n"
+        "      --persist          also after a restart of the daemon, with all else that was set\n"
+        "                         for MODEL by hand\n"
+        "      --forget           forget all that was set by hand: MODEL's own settings hold\n",
     .short_options = "p:P:m:",
     .long_options = long_options,
     .run = run_place,

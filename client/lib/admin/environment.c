@@ -85,3 +85,18 @@ int inferd_flag_set(inferd_client *client, const char *name, const char *value,
     inferd_environment_free(changed);
     return code;
 }
+
+int inferd_flag_persist(inferd_client *client, const char *name, const char *value,
+                        struct inferd_error *err)
+{
+    return inf_client_question_ask(
+        client,
+        &(struct inf_client_question){
+            .method = INF_METHOD_FLAG_PERSIST,
+            .kind = INF_MESSAGE_FLAG_SET,
+            .body.flag_set = {.name = name,
+                              .value = value,
+                              .persistence = value != NULL ? INF_PERSIST_KEEP : INF_PERSIST_FORGET},
+            .reply_kind = INF_MESSAGE_EMPTY},
+        err);
+}

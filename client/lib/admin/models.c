@@ -220,15 +220,15 @@ static enum inf_code open_model_directory(const char *path, int *out_fd, const c
                                    strerror(errno));
 }
 
-int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
-                inferd_progress progress, void *context, struct inferd_error *err)
+// Loads the model `order->name` from `path`, or from the repository if it is NULL.
+static int load_model(inferd_client *client, const struct inf_model_request *order,
+                      const char *path, struct inf_client_progress *progress,
+                      struct inferd_error *err)
 {
-    struct inf_client_progress progress_state = {
-        .client = client, .callback = progress, .context = context};
     int directory_fd = -1;
     const char *file = "";
-    if (!inf_client_question_is_model_name(name))
-        return inf_client_question_refuse_name(err, name);
+    if (!inf_client_question_is_model_name(order->name))
+        return inf_client_question_refuse_name(err, order->name);
     if (path != NULL) {
         struct inf_error error;
         if (open_model_directory(path, &directory_fd, &file, &error) != INF_OK)
@@ -238,15 +238,35 @@ int inferd_load(inferd_client *client, const char *name, const char *path, const
         client,
         &(struct inf_client_question){.method = INF_METHOD_REPOSITORY_MODEL_LOAD,
                                       .kind = INF_MESSAGE_MODEL_LOAD_REQUEST,
-                                      .body.model = {.name = name, .file = file, .device = device},
+                                      .body.model = {.name = order->name,
+                                                     .file = file,
+                                                     .device = order->device,
+                                                     .save = order->save},
                                       .fd = path != NULL ? &directory_fd : NULL,
                                       .reply_kind = INF_MESSAGE_EMPTY,
                                       .on_reply = inf_client_progress_handle,
-                                      .context = &progress_state},
+                                      .context = progress},
         err);
     if (path != NULL)
         close(directory_fd);
     return code;
+}
+
+int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
+                inferd_progress progress, void *context, struct inferd_error *err)
+{
+    struct inf_client_progress state = {.client = client, .callback = progress, .context = context};
+    return load_model(client, &(struct inf_model_request){.name = name, .device = device}, path,
+                      &state, err);
+}
+
+int inferd_save(inferd_client *client, const char *name, const char *path, const char *device,
+                inferd_progress progress, void *context, struct inferd_error *err)
+{
+    struct inf_client_progress state = {.client = client, .callback = progress, .context = context};
+    return load_model(client,
+                      &(struct inf_model_request){.name = name, .device = device, .save = true},
+                      path, &state, err);
 }
 
 int inferd_unload(inferd_client *client, const char *name, const char *version,

@@ -122,11 +122,10 @@ void inferd_placement_free(inferd_placement *placement)
     free(placement);
 }
 
-int inferd_place(inferd_client *client, const inferd_place_request *order, inferd_progress progress,
-                 void *context, struct inferd_error *err)
+static int place_model(inferd_client *client, const inferd_place_request *order,
+                       enum inf_persistence persistence, struct inf_client_progress *progress,
+                       struct inferd_error *err)
 {
-    struct inf_client_progress progress_state = {
-        .client = client, .callback = progress, .context = context};
     if (order->model == NULL || !inf_model_reference_valid(order->model))
         return inf_client_question_refuse_name(err, order->model);
     const struct inf_client_question question = {
@@ -137,12 +136,35 @@ int inferd_place(inferd_client *client, const inferd_place_request *order, infer
                                    .device = order->device,
                                    .policy = order->policy,
                                    .precision = order->precision,
-                                   .mode = order->mode},
+                                   .mode = order->mode,
+                                   .persistence = persistence},
         .reply_kind = INF_MESSAGE_EMPTY,
         .on_reply = inf_client_progress_handle,
-        .context = &progress_state,
+        .context = progress,
     };
     return inf_client_question_ask(client, &question, err);
+}
+
+int inferd_place(inferd_client *client, const inferd_place_request *order, inferd_progress progress,
+                 void *context, struct inferd_error *err)
+{
+    struct inf_client_progress state = {.client = client, .callback = progress, .context = context};
+    return place_model(client, order, INF_PERSIST_NOT, &state, err);
+}
+
+int inferd_place_persist(inferd_client *client, const inferd_place_request *order,
+                         inferd_progress progress, void *context, struct inferd_error *err)
+{
+    struct inf_client_progress state = {.client = client, .callback = progress, .context = context};
+    return place_model(client, order, INF_PERSIST_KEEP, &state, err);
+}
+
+int inferd_place_forget(inferd_client *client, const char *model, inferd_progress progress,
+                        void *context, struct inferd_error *err)
+{
+    struct inf_client_progress state = {.client = client, .callback = progress, .context = context};
+    return place_model(client, &(inferd_place_request){.model = model}, INF_PERSIST_FORGET, &state,
+                       err);
 }
 
 int inferd_precompile(inferd_client *client, const char *name, const char *version,

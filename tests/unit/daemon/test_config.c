@@ -396,6 +396,7 @@ Test(config, help_names_every_setting_once)
                                         "memory_max=BYTES",
                                         "cache_dir=DIR",
                                         "plan_bytes_max=BYTES",
+                                        "state_dir=DIR",
                                         "runtime_dir=DIR",
                                         "socket=PATH",
                                         "device=NAME",

@@ -183,7 +183,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "uint64 macs=104; string labels=105; "},
         {&inference__repository_model_load_request__descriptor,
          "inference.RepositoryModelLoadRequest",
-         "string device=100; string path=101; string file=102; "},
+         "string device=100; string path=101; string file=102; bool save=103; "},
         {&inference__repository_model_unload_request__descriptor,
          "inference.RepositoryModelUnloadRequest", "string version=100; "},
     };
@@ -246,7 +246,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
         {&inference__model_placement_request__descriptor, "inference.ModelPlacementRequest",
          "string name=1; string version=2; string device=3; string policy=4; "
-         "string precision=5; string mode=220; "},
+         "string precision=5; string mode=220; uint32 persist=221; "},
         {&inference__model_placement_response__descriptor, "inference.ModelPlacementResponse",
          "string name=1; string version=2; string device=3; string backend=4; "
          "string precision=5; string policy=6; string source=7; string reason=8; "
@@ -300,7 +300,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__report_request__descriptor, "inference.ReportRequest",
          "string topic=1; uint64 after=2; bool wait=3; "},
         {&inference__flag_set_request__descriptor, "inference.FlagSetRequest",
-         "string name=1; string value=2; "},
+         "string name=1; string value=2; uint32 persist=100; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
          "string stage=1; uint32 percent=2; repeated NodeReport nodes=100; "},
         {&inference__node_report__descriptor, "inference.NodeReport",

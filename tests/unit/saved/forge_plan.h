@@ -17,8 +17,8 @@
 #define AT_DESCRIPTION_BYTES 128
 #define AT_DESCRIPTION_SUM   136
 #define AT_FILE_BYTES        144
-#define AT_HEADER_SUM        152
-#define HEADER_BYTES         160
+#define AT_HEADER_SUM        168
+#define HEADER_BYTES         176
 // Bytes of the description before the constants: format, hash and notes.
 #define FACTS_BYTES (32 + 8 + INF_PLAN_NOTES_BYTES)
 

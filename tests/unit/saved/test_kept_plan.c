@@ -172,7 +172,8 @@ static void keep_model(float *answers[5])
     answers[1] = run_model(model, cpu, 1);
     answers[4] = run_model(model, cpu, 4);
     inf_model_allow_eviction(model);
-    inf_kept_plan_keep(plans, KEY, &facts, model);
+    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = facts};
+    inf_kept_plan_keep(plans, &served);
     cr_expect_gt(inf_model_memory(model).weight_bytes, 0u);
     answers[2] = run_model(model, cpu, 2);
     inf_model_unref(&model);
@@ -254,7 +255,8 @@ Test(kept_plan, of_a_kept_plan_is_the_same)
     struct inf_model *model = load_model(&kept);
     expect_answer(model, cpu, 4, answers[4], 0);
     expect_answer(model, cpu, 1, answers[1], 0);
-    inf_kept_plan_keep(plans, KEY, &kept.saved.facts, model);
+    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = kept.saved.facts};
+    inf_kept_plan_keep(plans, &served);
     inf_kept_plan_fini(&kept);
     inf_model_unref(&model);
     const struct stat again = stat_plan(path);
@@ -329,6 +331,61 @@ Test(kept_plan, that_lacks_a_constant_is_not_used)
     close(fd);
     free(bytes);
     free(changed);
+    free_answers(answers);
+}
+
+// A forger lets a device without packs run a graph whose constants have no bytes. They are restored
+// when it is compiled.
+Test(kept_plan, whose_graph_is_moved_to_another_device_is_sound)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    cr_assert(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    struct inf_model *model = make_model(&kept.saved.graph, true);
+    for (uint32_t i = 0; i < kept.saved.class_count; i++)
+        snprintf(kept.saved.classes[i].device, sizeof kept.saved.classes[i].device, "ref");
+    cr_assert_eq(inf_kept_plan_offer(&kept, model, &devices, NULL), INF_OK);
+    expect_answer(model, ref, 4, answers[4], 1e-4);
+    cr_expect_not(inf_model_outgrew_offers(model), "the offered graph was run");
+    inf_kept_plan_fini(&kept);
+    inf_model_unref(&model);
+    free_answers(answers);
+}
+
+// A constant that is an output is read by runs, whatever form it has.
+Test(kept_plan, whose_output_is_an_evicted_constant_is_sound)
+{
+    float *answers[5] = {NULL};
+    struct inf_kept_plan kept;
+    keep_model(answers);
+    cr_assert(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    struct inf_model *model = make_model(&kept.saved.graph, true);
+    // The filter of the 1x1 convolution, [1,1,24,24], becomes the output.
+    uint32_t filter = UINT32_MAX;
+    struct inf_graph *graph = kept.saved.classes[0].graph;
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].data != NULL && graph->values[i].data->data == NULL &&
+            graph->values[i].data->size_bytes == CHANNELS * CHANNELS * sizeof(float))
+            filter = i;
+    cr_assert_neq(filter, UINT32_MAX);
+    const int64_t rows = graph->values[graph->inputs[0].value].shape.dims[0];
+    graph->outputs[0].value = filter;
+    cr_assert_eq(inf_kept_plan_offer(&kept, model, &devices, NULL), INF_OK);
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_acquire(model, cpu, &INF_SHAPE(rows, SIDE, SIDE, 3), &executable, &err),
+                 INF_OK, "%s", err.text);
+    float *x = calloc((size_t)rows * SIDE * SIDE * 3, sizeof *x), y[CHANNELS * CHANNELS];
+    const struct inf_execution execution = {.inputs = (const void *[]){x},
+                                            .outputs = (void *[]){y}};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    for (size_t i = 0; i < CHANNELS * CHANNELS; i++)
+        cr_assert_eq(y[i], number_at(i + 1), "element %zu", i);
+    free(x);
+    inf_model_release(model, &executable);
+    inf_kept_plan_fini(&kept);
+    inf_model_unref(&model);
     free_answers(answers);
 }
 

@@ -460,8 +460,9 @@ Test(saved_plan, of_a_forger_with_packed_weights_is_refused_or_sound, .timeout =
     forge_plans(write_whole_plan, 2000);
 }
 
-// Shapes are computed from integers, before a device restores anything.
-Test(saved_plan, whose_integers_have_no_bytes_is_refused)
+// Passes and shape rules read small constants, before a device restores anything. The filter of the
+// graph has 864 bytes; all others have less than 512.
+Test(saved_plan, whose_small_constants_have_no_bytes_is_refused)
 {
     struct inf_error err;
     uint8_t *bytes, *changed;
@@ -480,10 +481,27 @@ Test(saved_plan, whose_integers_have_no_bytes_is_refused)
         refused += code == INF_INVALID;
         read += code == INF_OK;
     }
-    cr_expect_eq(read, 2, "the filter and alpha");
-    cr_expect_eq(refused, 6, "four lists of integers, and two booleans");
+    cr_expect_eq(read, 1, "the filter");
+    cr_expect_eq(refused, 7, "alpha, four lists of integers, and two booleans");
     free(bytes);
     free(changed);
+}
+
+// Shapes are computed from integers of any number.
+Test(saved_plan, whose_integers_have_no_bytes_is_refused)
+{
+    struct inf_error err;
+    uint8_t *bytes;
+    struct inf_graph *graph = new_graph();
+    add_output(graph, "y", add_constant(graph, INF_DTYPE_I32, INF_SHAPE(128), NULL));
+    struct inf_saved_plan plan = {.facts = facts, .graph = graph};
+    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &plan, NULL), INF_OK);
+    size_t size = load_file("p", &bytes);
+    store_file("p", bytes, forge_dropped_constant(bytes, size, 0));
+    cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "a constant of integers"), "%s", err.text);
+    free(bytes);
+    inf_graph_destroy(&graph);
 }
 
 Test(saved_plan, graph_bytes_of_any_length_are_refused_or_sound)
@@ -500,13 +518,14 @@ Test(saved_plan, graph_bytes_of_any_length_are_refused_or_sound)
         uint8_t *part = malloc(size + (size == 0));
         memcpy(part, bytes.data, size);
         copy = NULL;
-        enum inf_code code = inf_saved_graph_decode(&copy, part, size, &blobs, &err);
+        enum inf_code code = inf_saved_graph_decode(&copy, part, size, &blobs, graph, &err);
         cr_expect_eq(code, size == bytes.size ? INF_OK : INF_INVALID, "%zu bytes", size);
         inf_graph_destroy(&copy);
         free(part);
     }
     inf_saved_append(&bytes, "", 1);
-    cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, &err), INF_INVALID);
+    cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, graph, &err),
+                 INF_INVALID);
     free(bytes.data);
     free(blobs.items);
     inf_graph_destroy(&graph);
@@ -535,7 +554,8 @@ Test(saved_plan, booleans_are_true_or_false)
     cr_assert_lt(at, plain.size);
     cr_expect_eq(memcmp(plain.data + at + 1, changed.data + at + 1, plain.size - at - 1), 0);
     plain.data[at] = 2;
-    cr_expect_eq(inf_saved_graph_decode(&copy, plain.data, plain.size, &blobs, &err), INF_INVALID);
+    cr_expect_eq(inf_saved_graph_decode(&copy, plain.data, plain.size, &blobs, graph, &err),
+                 INF_INVALID);
     cr_expect_not_null(strstr(err.text, "neither true nor false"), "%s", err.text);
     // A constant, too.
     for (uint32_t i = 0; i < graph->value_count; i++)
@@ -544,37 +564,82 @@ Test(saved_plan, booleans_are_true_or_false)
     struct inf_saved_plan plan = {.facts = facts, .graph = graph};
     cr_assert_eq(inf_plan_file_write(directory, "p", &id, &plan, &err), INF_OK);
     cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
-    cr_expect_not_null(strstr(err.text, "boolean constant"), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "an element that its type does not have"), "%s", err.text);
     free(plain.data);
     free(changed.data);
     free(blobs.items);
     inf_graph_destroy(&graph);
 }
 
-Test(saved_plan, constants_of_strings_are_not_saved)
+// Makes a graph whose output is a constant of the strings "alpha", "" and "beta". *handles are its
+// elements.
+static struct inf_graph *make_strings(uint64_t **handles)
 {
-    struct inf_graph *graph = make_graph(), *copy = NULL;
-    struct inf_saved_blobs blobs;
-    struct inf_saved_bytes bytes = {0};
+    static const char *const texts[] = {"alpha", "", "beta"};
+    struct inf_graph *graph = new_graph();
+    struct inf_blob *blob = inf_blob_create(3 * sizeof **handles);
+    uint32_t value;
+    *handles = blob->data;
+    for (size_t i = 0; i < 3; i++)
+        cr_assert_eq(
+            inf_string_pool_add(inf_shared_strings_pool(graph->strings),
+                                (struct inf_span){(const uint8_t *)texts[i], strlen(texts[i])},
+                                &(*handles)[i], NULL),
+            INF_OK);
+    cr_assert_eq(
+        inf_graph_add_const(graph, "words", INF_DTYPE_BYTES, &INF_SHAPE(3), blob, &value, NULL),
+        INF_OK);
+    add_output(graph, "y", value);
+    return graph;
+}
+
+Test(saved_plan, constants_of_strings_are_saved_with_their_strings)
+{
     struct inf_error err = {0};
-    struct inf_value *constant = NULL;
-    for (uint32_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].data != NULL && graph->values[i].dtype == INF_DTYPE_F32)
-            constant = &graph->values[i];
-    cr_assert_not_null(constant);
-    cr_assert_eq(inf_saved_blobs_list(&blobs, GRAPHS(graph), 1, &err), INF_OK);
-    // A forger writes handles as a constant.
-    constant->dtype = INF_DTYPE_BYTES;
-    inf_saved_graph_encode(&bytes, graph, &blobs);
-    cr_expect_eq(inf_saved_graph_decode(&copy, bytes.data, bytes.size, &blobs, &err), INF_INVALID);
-    cr_expect_not_null(strstr(err.text, "strings"), "%s", err.text);
-    struct inf_saved_plan plan = {.facts = facts, .graph = graph};
-    cr_expect_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_UNSUPPORTED);
-    cr_expect_eq(try_plan("s", &id, &err), INF_NOT_FOUND);
-    constant->dtype = INF_DTYPE_F32;
-    free(bytes.data);
-    free(blobs.items);
+    uint64_t *handles;
+    struct inf_graph *graph = make_strings(&handles);
+    struct inf_saved_plan plan = {.facts = facts, .graph = graph}, read;
+    cr_assert_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_read(&read, directory, "s", &id, &err), INF_OK, "%s", err.text);
+    const struct inf_strings strings = {.constants = inf_shared_strings_pool(read.graph->strings)};
+    const uint64_t *copies = read.graph->values[0].data->data;
+    struct inf_span string;
+    cr_assert_eq(inf_strings_get(&strings, copies[0], &string, &err), INF_OK, "%s", err.text);
+    cr_expect(string.size == 5 && memcmp(string.data, "alpha", 5) == 0);
+    cr_assert_eq(inf_strings_get(&strings, copies[1], &string, &err), INF_OK);
+    cr_expect_eq(string.size, 0);
+    cr_assert_eq(inf_strings_get(&strings, copies[2], &string, &err), INF_OK);
+    cr_expect(string.size == 4 && memcmp(string.data, "beta", 4) == 0);
+    inf_saved_plan_fini(&read);
+    // A forger writes handles of strings that a request sends, or that do not exist.
+    const uint64_t good = handles[2];
+    const uint64_t forged[] = {good & ~(UINT64_C(1) << 63), good + 1, good + (UINT64_C(1) << 32)};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(forged); i++) {
+        handles[2] = forged[i];
+        cr_assert_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_OK);
+        cr_expect_eq(try_plan("s", &id, &err), INF_INVALID, "handle %zu", i);
+    }
+    handles[2] = good;
     inf_graph_destroy(&graph);
+}
+
+Test(saved_plan, has_what_the_load_adds)
+{
+    struct inf_error err = {0};
+    char text[] = "labels and licences";
+    struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()}, read;
+    plan.extra = text;
+    plan.extra_bytes = sizeof text;
+    cr_assert_eq(inf_plan_file_write(directory, "e", &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_read(&read, directory, "e", &id, &err), INF_OK, "%s", err.text);
+    cr_expect_eq(read.extra_bytes, sizeof text);
+    cr_expect_str_eq(read.extra, text);
+    inf_saved_plan_fini(&read);
+    plan.extra_bytes = INF_PLAN_EXTRA_BYTES_MAX + 1;
+    cr_expect_eq(inf_plan_file_write(directory, "e", &id, &plan, &err), INF_EXHAUSTED);
+    plan.extra = NULL;
+    plan.extra_bytes = 0;
+    inf_saved_plan_fini(&plan);
 }
 
 // --- the cache ---

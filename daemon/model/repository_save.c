@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies models into the repository. Where the copy grows:
+//
+//     REPOSITORY/.NAME.new/1/...    the model is new; renamed to REPOSITORY/NAME
+//     REPOSITORY/NAME/.new/...      it has other versions; renamed to REPOSITORY/NAME/VERSION
+//
+// Names that begin with a dot are not looked at by the repository and its watch. Files and
+// directories are on the disk before the rename, so that a power failure leaves the model complete
+// or hidden. What an earlier process left hidden is removed by the next save of the same model.
+#include "daemon/model/repository_save.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/cancel.h"
+#include "backends/storage/file.h"
+#include "daemon/model/directory.h"
+#include "proto/core/span.h"
+
+#define PIECE_BYTES   ((size_t)1 << 20)
+#define CONFIG_FILE   "model.conf"
+#define PLAN_SUFFIX   ".plan"
+#define FOLDERS_DEPTH 8u
+#define HIDDEN_TEXT   (INF_LIMIT_MODEL_NAME + 8)
+
+// --- removing ---
+
+// Removes a file or a directory with all that is in it. Links are removed, not followed.
+static void remove_entry(int directory_fd, const char *name, uint32_t depth) INF_MAY_BLOCK
+{
+    int fd = depth < FOLDERS_DEPTH + 4
+                 ? openat(directory_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        if (fd >= 0)
+            close(fd);
+        (void)unlinkat(directory_fd, name, 0);
+        return;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            remove_entry(fd, entry->d_name, depth + 1);
+    closedir(directory);
+    (void)unlinkat(directory_fd, name, AT_REMOVEDIR);
+}
+
+// --- copying ---
+
+struct copying {
+    const struct inf_repository_save_options *options;
+    uint8_t *piece; // PIECE_BYTES
+    uint32_t files;
+    struct inf_error *err;
+};
+
+static enum inf_code fail_writing(const struct copying *copying, const char *what)
+{
+    int error = errno;
+    if (error == EROFS || error == EACCES || error == EPERM)
+        return inf_fail(copying->err, INF_DENIED,
+                        "model '%s': the daemon cannot write to the repository (%s); inferd(8) "
+                        "says how to allow it",
+                        copying->options->name, strerror(error));
+    return inf_fail(copying->err, error == ENOSPC ? INF_EXHAUSTED : INF_PRECONDITION,
+                    "model '%s': '%.100s' was not saved: %s", copying->options->name, what,
+                    strerror(error));
+}
+
+static enum inf_code make_directory(const struct copying *copying, int parent_fd, const char *name,
+                                    int *out_fd) INF_MAY_BLOCK
+{
+    if (mkdirat(parent_fd, name, 0755) != 0)
+        return fail_writing(copying, name);
+    *out_fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *out_fd >= 0 ? INF_OK : fail_writing(copying, name);
+}
+
+static enum inf_code write_piece(const struct copying *copying, int fd, size_t size,
+                                 const char *name) INF_MAY_BLOCK
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t written = write(fd, copying->piece + at, size - at);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return fail_writing(copying, name);
+        at += (size_t)written;
+    }
+    return INF_OK;
+}
+
+// Copies `size` bytes of an open file to the new file `name` of a directory.
+static enum inf_code copy_bytes(struct copying *copying, int from_fd, uint64_t size, int to_fd,
+                                const char *name) INF_MAY_BLOCK
+{
+    enum inf_code code = INF_OK;
+    if (++copying->files > INF_SAVED_FILES_MAX)
+        return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': more than %u files",
+                        copying->options->name, INF_SAVED_FILES_MAX);
+    int fd = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return fail_writing(copying, name);
+    for (uint64_t at = 0; at < size && code == INF_OK; at += PIECE_BYTES) {
+        size_t piece = (size_t)INF_MIN(size - at, PIECE_BYTES);
+        code = inf_is_cancelled(copying->options->cancelled)
+                   ? inf_fail(copying->err, INF_CANCELLED, "model '%s': not saved",
+                              copying->options->name)
+                   : inf_file_read(from_fd, name, at, copying->piece, piece, copying->err);
+        if (code == INF_OK)
+            code = write_piece(copying, fd, piece, name);
+    }
+    if (code == INF_OK && fsync(fd) != 0)
+        code = fail_writing(copying, name);
+    close(fd);
+    return code;
+}
+
+static enum inf_code copy_file(struct copying *copying, int from_fd, const char *name, int to_fd,
+                               const char *new_name) INF_MAY_BLOCK
+{
+    uint64_t size;
+    int fd;
+    INF_TRY(inf_file_open_beneath(&fd, &size, from_fd, name, copying->err));
+    enum inf_code code = copy_bytes(copying, fd, size, to_fd, new_name);
+    close(fd);
+    return code;
+}
+
+// Plans are left out: the daemon would own the copy, and would trust what a client made.
+static bool is_copied(const char *name, bool is_top)
+{
+    size_t length = strlen(name), end = strlen(PLAN_SUFFIX);
+    bool is_plan = length >= end && strcmp(name + length - end, PLAN_SUFFIX) == 0;
+    return name[0] != '.' && !is_plan && !(is_top && strcmp(name, CONFIG_FILE) == 0);
+}
+
+static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd,
+                                    uint32_t depth) INF_MAY_BLOCK;
+
+static enum inf_code copy_entry(struct copying *copying, int from_fd, const char *name, int to_fd,
+                                uint32_t depth) INF_MAY_BLOCK
+{
+    struct stat status;
+    int inner_from, inner_to = -1;
+    if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
+        return copy_file(copying, from_fd, name, to_fd, name);
+    if (++copying->files > INF_SAVED_FILES_MAX || depth == FOLDERS_DEPTH)
+        return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': too many directories",
+                        copying->options->name);
+    inner_from = inf_model_directory_open(from_fd, name);
+    if (inner_from < 0)
+        return inf_fail(copying->err, INF_DENIED, "directory '%.100s': %s; " INF_WANTED_READABLE,
+                        name, strerror(errno));
+    enum inf_code code = make_directory(copying, to_fd, name, &inner_to);
+    if (code == INF_OK)
+        code = copy_directory(copying, inner_from, inner_to, depth + 1);
+    if (inner_to >= 0)
+        close(inner_to);
+    close(inner_from);
+    return code;
+}
+
+// Copies what is in a directory. The descriptors stay open.
+static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd, uint32_t depth)
+{
+    enum inf_code code = INF_OK;
+    const struct dirent *entry;
+    int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return inf_fail(copying->err, INF_DENIED, "the directory of model '%s' cannot be read",
+                        copying->options->name);
+    }
+    while (code == INF_OK && (entry = readdir(directory)) != NULL)
+        if (is_copied(entry->d_name, depth == 0))
+            code = copy_entry(copying, from_fd, entry->d_name, to_fd, depth);
+    closedir(directory);
+    if (code == INF_OK && fsync(to_fd) != 0)
+        code = fail_writing(copying, "directory");
+    return code;
+}
+
+static enum inf_code copy_settings(struct copying *copying, const struct inf_model_location *source,
+                                   int to_fd) INF_MAY_BLOCK
+{
+    struct stat status;
+    if (source->config_fd < 0 || fstat(source->config_fd, &status) != 0)
+        return INF_OK;
+    return copy_bytes(copying, source->config_fd, (uint64_t)status.st_size, to_fd, CONFIG_FILE);
+}
+
+// Copies the files of one version into the new directory `name`.
+static enum inf_code copy_version(struct copying *copying, const struct inf_model_location *source,
+                                  int parent_fd, const char *name) INF_MAY_BLOCK
+{
+    const char *ready = copying->options->ready_file, *suffix = strrchr(source->file, '.');
+    char file[32];
+    struct stat status;
+    int fd = -1;
+    // The name by which the repository recognises the format.
+    snprintf(file, sizeof file, "model%.10s", suffix != NULL ? suffix : "");
+    enum inf_code code = make_directory(copying, parent_fd, name, &fd);
+    if (code == INF_OK)
+        code = source->has_directory
+                   ? copy_directory(copying, source->directory_fd, fd, 0)
+                   : copy_file(copying, source->directory_fd, source->file, fd, file);
+    if (code == INF_OK && ready[0] != '\0' && fstatat(fd, ready, &status, 0) != 0)
+        code = copy_bytes(copying, -1, 0, fd, ready);
+    if (code == INF_OK && fsync(fd) != 0)
+        code = fail_writing(copying, name);
+    if (fd >= 0)
+        close(fd);
+    return code;
+}
+
+// --- finding a place ---
+
+// Returns the highest version in the directory of a model. A model without directories of versions
+// has version 1.
+static uint64_t find_highest(int model_fd) INF_MAY_BLOCK
+{
+    uint64_t highest = 0;
+    bool plain = false;
+    int fd = openat(model_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        size_t digits = strspn(entry->d_name, "0123456789");
+        bool is_version = digits > 0 && digits <= INF_VERSION_DIGITS && entry->d_name[digits] == 0;
+        if (is_version)
+            highest = INF_MAX(highest, strtoull(entry->d_name, NULL, 10));
+        else
+            plain |= entry->d_name[0] != '.' && strcmp(entry->d_name, CONFIG_FILE) != 0;
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return highest > 0 || !plain ? highest : 1;
+}
+
+// Refuses a model whose name stands for a file of the repository.
+static enum inf_code check_name(const struct inf_repository_save *save, struct inf_error *err)
+{
+    static const char *const suffixes[] = {".json", ".onnx", ".tflite"};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(suffixes); i++) {
+        char file[INF_LIMIT_MODEL_NAME + 8];
+        struct stat status;
+        snprintf(file, sizeof file, "%s%s", save->name, suffixes[i]);
+        if (fstatat(save->repository_fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0)
+            return inf_fail(err, INF_INVALID,
+                            "model '%s': the repository has it as the file '%s', which is not "
+                            "replaced; remove it first, or choose another name",
+                            save->name, file);
+    }
+    return INF_OK;
+}
+
+static enum inf_code save_new(struct inf_repository_save *save, struct copying *copying,
+                              const struct inf_model_location *source) INF_MAY_BLOCK
+{
+    char hidden[HIDDEN_TEXT];
+    int fd = -1;
+    INF_TRY(check_name(save, copying->err));
+    snprintf(hidden, sizeof hidden, ".%s.new", save->name);
+    snprintf(save->version, sizeof save->version, "1");
+    remove_entry(save->repository_fd, hidden, 0);
+    enum inf_code code = make_directory(copying, save->repository_fd, hidden, &fd);
+    if (code == INF_OK)
+        code = copy_settings(copying, source, fd);
+    if (code == INF_OK)
+        code = copy_version(copying, source, fd, save->version);
+    if (code == INF_OK &&
+        (fsync(fd) != 0 || renameat2(save->repository_fd, hidden, save->repository_fd, save->name,
+                                     RENAME_NOREPLACE) != 0))
+        code = fail_writing(copying, save->name);
+    if (fd >= 0)
+        close(fd);
+    if (code != INF_OK)
+        remove_entry(save->repository_fd, hidden, 0);
+    else
+        (void)fsync(save->repository_fd);
+    return code;
+}
+
+static enum inf_code save_version(struct inf_repository_save *save, struct copying *copying,
+                                  const struct inf_model_location *source) INF_MAY_BLOCK
+{
+    uint64_t highest = find_highest(save->model_fd);
+    if (highest + 1 >= UINT64_C(1000000000000000000))
+        return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': there is no higher version",
+                        save->name);
+    snprintf(save->version, sizeof save->version, "%llu", (unsigned long long)highest + 1);
+    remove_entry(save->model_fd, ".new", 0);
+    enum inf_code code = copy_version(copying, source, save->model_fd, ".new");
+    if (code == INF_OK &&
+        renameat2(save->model_fd, ".new", save->model_fd, save->version, RENAME_NOREPLACE) != 0)
+        code = fail_writing(copying, save->version);
+    if (code != INF_OK)
+        remove_entry(save->model_fd, ".new", 0);
+    else
+        (void)fsync(save->model_fd);
+    return code;
+}
+
+enum inf_code inf_repository_save(struct inf_repository_save *save,
+                                  const struct inf_repository_save_options *options,
+                                  const struct inf_model_location *source, struct inf_error *err)
+{
+    struct copying copying = {.options = options, .piece = malloc(PIECE_BYTES), .err = err};
+    enum inf_code code = INF_OK;
+    *save = (struct inf_repository_save){.repository_fd = -1, .model_fd = -1};
+    snprintf(save->name, sizeof save->name, "%s", options->name);
+    if (copying.piece == NULL)
+        code = inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to copy files");
+    if (code == INF_OK)
+        code = options->repository != NULL
+                   ? inf_directory_open(&save->repository_fd, options->repository, err)
+                   : inf_fail(err, INF_NOT_FOUND, "model '%s': there is no repository to save it",
+                              options->name);
+    if (code == INF_OK) {
+        save->model_fd = inf_model_directory_open(save->repository_fd, save->name);
+        code = save->model_fd >= 0 ? save_version(save, &copying, source)
+                                   : save_new(save, &copying, source);
+    }
+    free(copying.piece);
+    if (code != INF_OK)
+        inf_repository_save_fini(save);
+    return code;
+}
+
+void inf_repository_save_undo(struct inf_repository_save *save)
+{
+    char hidden[HIDDEN_TEXT];
+    int fd = save->model_fd >= 0 ? save->model_fd : save->repository_fd;
+    const char *visible = save->model_fd >= 0 ? save->version : save->name;
+    if (save->model_fd >= 0)
+        snprintf(hidden, sizeof hidden, ".new");
+    else
+        snprintf(hidden, sizeof hidden, ".%s.new", save->name);
+    // It vanishes as a whole, as it came.
+    if (fd >= 0 && renameat(fd, visible, fd, hidden) == 0)
+        remove_entry(fd, hidden, 0);
+    inf_repository_save_fini(save);
+}
+
+void inf_repository_save_fini(struct inf_repository_save *save)
+{
+    if (save->repository_fd >= 0)
+        close(save->repository_fd);
+    if (save->model_fd >= 0)
+        close(save->model_fd);
+    save->repository_fd = save->model_fd = -1;
+}
