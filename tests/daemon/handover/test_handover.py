@@ -22,7 +22,7 @@ from handover_case import (
 )
 
 from _proto import encode
-from models import write_chain, write_state_model
+from models import write_chain, write_check, write_state_model
 from raw_client import (
     ERROR_FLAG,
     F_ADD_SEALS,
@@ -175,6 +175,22 @@ class Handover(HandoverCase):
         frame = client.call('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
         self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
         self.assertEqual(frame.data, struct.pack('<3f', 12, 12, 12))
+
+    def test_a_model_that_loads_slowly_holds_requests_for_5_s(self):
+        self.start()
+        client = self.kept()
+        # Its check has enough rows that the load takes longer than connections wait.
+        write_chain(self.models / 'slow')
+        write_check(self.models / 'slow', rows=8192)
+        self.manager.end()
+        begin = time.monotonic()
+        self.manager.start()
+        self.check_infer(client)
+        waited = time.monotonic() - begin
+        self.assertIn('loading: 1', self.manager.status)
+        self.assertGreater(waited, 4.9)
+        self.assertLess(waited, 10)
+        print(f'answered {waited:.1f} s after the restart')
 
     # --- sessions ---
 
