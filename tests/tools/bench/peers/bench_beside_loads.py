@@ -72,7 +72,7 @@ def main():
         (folder / 'cache').mkdir()
         command = [f'{options.build}/daemon/inferd', f'--runtime-dir={folder}/run', '--watch=never',
                    f'--repository={folder}/models', f'--cache-dir={folder}/cache',
-                   '--backends=cpu']
+                   '--backends=cpu', '--race=never']
         if not options.plans:
             command.append('--plan-bytes-max=0')
         process = subprocess.Popen(command, stderr=open(folder / 'log', 'w'))

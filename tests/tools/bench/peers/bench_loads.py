@@ -4,7 +4,7 @@
 
 From the order to load a model to its first answer: the daemon and onnxruntime-node, in turn, round
 after round, on the same generated ONNX files. NODE_PATH says where onnxruntime-node is. Each
-measurement has a process of its own, with files in the page cache; kernels were raced before. With
+measurement has a process of its own, with files in the page cache. Kernels are not raced. With
 --plans, the daemon loads what it has compiled before. Needs numpy.
 """
 import argparse
@@ -69,7 +69,7 @@ def measure_daemon(folder, name):
     run.mkdir(exist_ok=True)
     command = [f'{options.build}/daemon/inferd', f'--runtime-dir={run}',
                f'--repository={folder}/models', f'--cache-dir={folder}/cache', '--load-all=no',
-               '--backends=cpu', '--race=auto', '--watch=never']
+               '--backends=cpu', '--race=never', '--watch=never']
     if not options.plans:
         command.append('--plan-bytes-max=0')
     log = open(folder / 'log', 'w+')
@@ -98,8 +98,7 @@ def main():
         (folder / 'cache').mkdir()
         for name in options.models.split(','):
             path = generate(folder / 'models', name)
-            for _ in range(2):
-                measure_daemon(folder, name)  # races kernels
+            measure_daemon(folder, name)  # with --plans, keeps the plan
             measure_peer(path)
             rows = [measure_daemon(folder, name) + measure_peer(path)
                     for _ in range(options.rounds)]
