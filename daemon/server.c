@@ -36,8 +36,9 @@
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
 // How long writing replies may take after the last request is answered, while the server drains.
 #define FLUSH_MS 1000
-// How often the loop checks whether draining is complete.
-#define DRAIN_TICK_MS 10
+// How often the loop checks whether draining is complete. Clients wait for the next process
+// meanwhile.
+#define DRAIN_TICK_MS 2
 
 enum server_state {
     SERVER_IDLE,     // created, but not started

@@ -73,10 +73,7 @@ void inf_connections_destroy(struct inf_connections **connections)
     if (*connections == NULL)
         return;
     (*connections)->ending = true;
-    for (struct inf_connection *connection = (*connections)->all; connection != NULL;
-         connection = connection->next)
-        if (connection->call_count == 0)
-            inf_connection_keep_sessions(connection);
+    inf_connections_keep_sessions(*connections);
     while ((*connections)->all != NULL)
         inf_connection_close((*connections)->all);
     inf_connections_flush(*connections);

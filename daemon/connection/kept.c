@@ -5,11 +5,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/resource/session_choice.h"
 #include "daemon/resource/session_image.h"
 #include "daemon/system/fd_store.h"
 
@@ -295,26 +297,70 @@ void inf_connection_forget_region(struct inf_connection *connection, uint64_t id
 
 // --- sessions ---
 
-void inf_connection_keep_sessions(struct inf_connection *connection)
+// Returns true if the next process can have the sessions of this connection.
+static bool may_keep_sessions(const struct inf_connection *connection)
 {
-    struct inf_error err = {0};
+    return inf_connection_is_kept(connection) && connection->sessions.count > 0 &&
+           connection->call_count == 0;
+}
+
+// Stores the sessions of a connection that were chosen. Returns false if they end with the process.
+static bool keep_sessions(struct inf_connection *connection, struct inf_error *err) INF_ON_LOOP
+{
     int fd = -1;
-    if (!inf_connection_is_kept(connection) || connection->sessions.count == 0)
-        return;
-    enum inf_code code = inf_session_image_write(&connection->sessions, &fd, &err);
+    enum inf_code code = inf_session_image_write(&connection->sessions, &fd, err);
     if (code == INF_OK && !store_fd(connection, INF_STORED_SESSIONS, 0, fd))
-        code = inf_fail(&err, INF_EXHAUSTED, "the store is full");
+        code = inf_fail(err, INF_EXHAUSTED, "the store is full");
     if (fd >= 0)
         close(fd);
-    if (code != INF_OK)
-        inf_log(connection->set->options.log, INF_LOG_WARNING,
-                "sessions of a client end uid=%u reason=\"%s\"", (unsigned)connection->uid,
-                err.text);
+    return code == INF_OK;
+}
+
+// Chooses the sessions of which there is room. Returns how many.
+static struct inf_session_choice_result choose_sessions(struct inf_connections *set) INF_ON_LOOP
+{
+    struct inf_session_choice choice = {0};
+    uint32_t dropped = 0;
+    for (struct inf_connection *connection = set->all; connection != NULL;
+         connection = connection->next) {
+        if (!may_keep_sessions(connection) ||
+            !inf_session_choice_add(&choice, &connection->sessions))
+            dropped += connection->sessions.count;
+    }
+    struct inf_session_choice_result result = inf_session_choice_decide(
+        &choice, INF_LIMIT_ALL_KEPT_SESSION_BYTES, INF_LIMIT_KEPT_SESSION_BYTES);
+    inf_session_choice_fini(&choice);
+    result.lost += dropped;
+    return result;
+}
+
+void inf_connections_keep_sessions(struct inf_connections *connections)
+{
+    if (connections->options.handover == NULL)
+        return;
+    struct inf_session_choice_result result = choose_sessions(connections);
+    struct inf_error err = {0};
+    uint32_t failed = 0;
+    for (struct inf_connection *connection = connections->all; connection != NULL;
+         connection = connection->next)
+        if (may_keep_sessions(connection) && connection->sessions.kept_bytes > 0 &&
+            !keep_sessions(connection, &err))
+            failed++;
+    if (result.lost > 0)
+        inf_log(connections->options.log, INF_LOG_WARNING,
+                "sessions end with the process kept=%" PRIu32 " lost=%" PRIu32
+                " kept_bytes=%" PRIu64 " lost_bytes=%" PRIu64 " limit=%u",
+                result.kept, result.lost, result.kept_bytes, result.lost_bytes,
+                INF_LIMIT_ALL_KEPT_SESSION_BYTES);
+    if (failed > 0)
+        inf_log(connections->options.log, INF_LOG_WARNING,
+                "sessions of clients end clients=%" PRIu32 " reason=\"%s\"", failed, err.text);
 }
 
 void inf_connection_take_sessions(struct inf_connection *connection, int fd)
 {
     struct inf_error err;
+    connection->sessions.is_restored = true;
     if (fd < 0)
         return;
     remove_fd(connection, INF_STORED_SESSIONS, 0);

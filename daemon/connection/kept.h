@@ -69,9 +69,9 @@ void inf_connection_forget_region(struct inf_connection *connection, uint64_t id
 
 // --- sessions ---
 
-// Stores the sessions of a kept connection, when no request is in flight and the process ends. If
-// that fails, they end with the process.
-void inf_connection_keep_sessions(struct inf_connection *connection) INF_ON_LOOP;
+// Stores the sessions of all kept connections that have no request in flight, within the limits for
+// them, when the process ends. The others end with the process, and the log says how many.
+void inf_connections_keep_sessions(struct inf_connections *connections) INF_ON_LOOP;
 
 // Opens the sessions that an earlier process stored (fd is -1: none), and removes them from the
 // store, because the next request changes them. If they are damaged, the connection has none.

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "backends/base/blob.h"
+#include "backends/base/pages.h"
 #include "proto/core/span.h"
 
 #define ALIGNMENT    64
@@ -99,6 +100,11 @@ static void free_session(struct inf_session *session) INF_ON_LOOP
                      session->charged_bytes + session->fixed_bytes);
     inf_quota_unref(&session->user);
     free(session);
+}
+
+void inf_session_note_use(struct inf_session *session)
+{
+    session->last_use = ++session->counters->session_uses;
 }
 
 struct inf_session *inf_session_ref(struct inf_session *session)
@@ -185,8 +191,7 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
                                INF_LIMIT_SESSION_BYTES);
     size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
     drop_buffer(buffer);
-    uint8_t *memory = aligned_alloc(
-        ALIGNMENT, HEADER_BYTES + inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT));
+    uint8_t *memory = inf_pages_alloc(ALIGNMENT, HEADER_BYTES + capacity + INF_BLOB_SLACK_BYTES);
     if (memory == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for %zu bytes of a session", capacity);
@@ -444,6 +449,7 @@ static enum inf_code create_session(struct inf_session_table *table,
     session->user = inf_quota_ref(table->user);
     session->counters = table->counters;
     session->counters->sessions++;
+    inf_session_note_use(session);
     enum inf_code code = charge_fixed(session, sizeof *session, err);
     for (uint32_t i = 0; code == INF_OK && i < message->state_count; i++)
         code = add_pair(session, &message->states[i], err);
@@ -482,13 +488,14 @@ enum inf_code inf_session_open(struct inf_session_table *table,
     return INF_OK;
 }
 
-static enum inf_code refuse_unknown(uint64_t id, struct inf_error *err)
+static enum inf_code refuse_unknown(const struct inf_session_table *table, uint64_t id,
+                                    struct inf_error *err)
 {
     return inf_fail_reason(err, INF_ABORTED, INF_REASON_SESSION_LOST,
                            "session %" PRIu64
-                           ": this connection has none of this id; open it, and "
-                           "begin the sequence again",
-                           id);
+                           ": this connection has none of this id%s; open it, "
+                           "and begin the sequence again",
+                           id, table->is_restored ? ", or a restart of the daemon lost it" : "");
 }
 
 enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id, struct inf_error *err)
@@ -496,7 +503,7 @@ enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id, st
     struct inf_session **link = find_link(table, id);
     struct inf_session *session = *link;
     if (session == NULL)
-        return refuse_unknown(id, err);
+        return refuse_unknown(table, id, err);
     *link = session->next;
     session->next = NULL;
     table->count--;
@@ -508,5 +515,5 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session, struct inf_error *err)
 {
     *out_session = *find_link(table, id);
-    return *out_session != NULL ? INF_OK : refuse_unknown(id, err);
+    return *out_session != NULL ? INF_OK : refuse_unknown(table, id, err);
 }

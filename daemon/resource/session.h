@@ -45,6 +45,9 @@ struct inf_session_tensor {
 struct inf_session {
     uint64_t id;
     struct inf_session *next; // link of the connection's list of sessions
+    // Number of the last use among all uses of sessions; negative: it was in an earlier process.
+    int64_t last_use;
+    bool is_kept; // inf_session_choice_decide() has chosen the session
     // One reference for each job, and one for the connection while the session is open.
     uint32_t references;
     uint32_t tensor_count;
@@ -66,6 +69,9 @@ struct inf_session_table {
     uint32_t count;
     struct inf_counters *counters;
     struct inf_quota_user *user;
+    // The connection is one of an earlier process, which may have had sessions that are lost.
+    bool is_restored;
+    uint64_t kept_bytes; // bytes of the sessions that inf_session_choice_decide() has chosen
 };
 
 // Initialises a table that is embedded in a connection. The counters and the user outlive the
@@ -109,6 +115,9 @@ enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id,
 enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Records that a session is used now, so that a restart keeps it rather than older ones.
+void inf_session_note_use(struct inf_session *session) INF_ON_LOOP;
 
 // Takes another reference to a session.
 struct inf_session *inf_session_ref(struct inf_session *session) INF_NODISCARD INF_ON_LOOP;

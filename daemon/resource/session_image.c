@@ -30,7 +30,7 @@ struct image_header {
 struct image_session {
     uint64_t id;
     uint32_t tensor_count;
-    uint32_t reserved;
+    uint32_t age; // uses of all sessions since the last use of this one; 0: not known
 };
 
 struct image_tensor {
@@ -44,17 +44,65 @@ struct image_tensor {
 
 // --- writing ---
 
-// The image while it is written. With NULL, only its size is counted.
+// Bytes that are collected before they are written to the file. Larger parts are written directly:
+// a write() takes half the time of a copy to a mapping of the file, whose pages the kernel would
+// have to clear and map first.
+#define CHUNK_BYTES ((size_t)64 << 10)
+
+// The image while it is written.
 struct image_writer {
-    uint8_t *bytes;
+    int fd; // -1: only the size is counted
     size_t size;
+    uint8_t *chunk; // bytes that are not in the file yet
+    size_t chunk_bytes;
+    int error; // errno of the first failure; 0: none
 };
+
+static void write_to_file(struct image_writer *writer, const uint8_t *bytes, size_t size)
+{
+    while (size > 0 && writer->error == 0) {
+        ssize_t written = write(writer->fd, bytes, size);
+        if (written > 0) {
+            bytes += written;
+            size -= (size_t)written;
+        } else if (written == 0 || errno != EINTR) {
+            writer->error = written == 0 ? EIO : errno;
+        }
+    }
+}
+
+static void flush_chunk(struct image_writer *writer)
+{
+    write_to_file(writer, writer->chunk, writer->chunk_bytes);
+    writer->chunk_bytes = 0;
+}
+
+static void write_bytes(struct image_writer *writer, const void *bytes, size_t size)
+{
+    writer->size += size;
+    if (writer->fd < 0 || size == 0)
+        return;
+    if (size > CHUNK_BYTES - writer->chunk_bytes)
+        flush_chunk(writer);
+    if (size > CHUNK_BYTES) {
+        write_to_file(writer, bytes, size);
+        return;
+    }
+    memcpy(writer->chunk + writer->chunk_bytes, bytes, size);
+    writer->chunk_bytes += size;
+}
+
+// Writes zeros up to the next multiple of 8 bytes.
+static void end_part(struct image_writer *writer)
+{
+    static const uint8_t zeros[8];
+    write_bytes(writer, zeros, inf_size_align(writer->size, 8) - writer->size);
+}
 
 static void write_part(struct image_writer *writer, const void *bytes, size_t size)
 {
-    if (writer->bytes != NULL && size > 0)
-        memcpy(writer->bytes + writer->size, bytes, size);
-    writer->size = inf_size_align(writer->size + size, 8);
+    write_bytes(writer, bytes, size);
+    end_part(writer);
 }
 
 static size_t find_value_bytes(const struct inf_session_tensor *tensor)
@@ -77,9 +125,9 @@ static void write_value(struct image_writer *writer, const struct inf_session_te
     for (uint8_t i = 0; i < tensor->axis; i++)
         sequences *= (size_t)tensor->shape.dims[i];
     size_t used = size / sequences, step = used / rows * tensor->room;
-    for (size_t i = 0; i < sequences && writer->bytes != NULL; i++)
-        memcpy(writer->bytes + writer->size + i * used, tensor->now.data + i * step, used);
-    writer->size = inf_size_align(writer->size + size, 8);
+    for (size_t i = 0; i < sequences; i++)
+        write_bytes(writer, tensor->now.data + i * step, used);
+    end_part(writer);
 }
 
 static void write_tensor(struct image_writer *writer, const struct inf_session_tensor *tensor)
@@ -101,49 +149,60 @@ static void write_tensor(struct image_writer *writer, const struct inf_session_t
     write_value(writer, tensor, (size_t)head.value_bytes);
 }
 
-static void write_sessions(struct image_writer *writer, const struct inf_session_table *table)
+static void write_session(struct image_writer *writer, const struct inf_session *session)
 {
-    const struct image_header header = {
-        .magic = MAGIC, .format = FORMAT, .session_count = table->count};
-    write_part(writer, &header, sizeof header);
-    for (const struct inf_session *session = table->sessions; session != NULL;
-         session = session->next) {
-        const struct image_session head = {.id = session->id,
-                                           .tensor_count = session->tensor_count};
-        write_part(writer, &head, sizeof head);
-        for (uint32_t i = 0; i < session->tensor_count; i++)
-            write_tensor(writer, session->tensors[i]);
-    }
+    const int64_t age = session->counters->session_uses - session->last_use;
+    const struct image_session head = {.id = session->id,
+                                       .tensor_count = session->tensor_count,
+                                       .age = (uint32_t)INF_MIN(age, UINT32_MAX)};
+    write_part(writer, &head, sizeof head);
+    for (uint32_t i = 0; i < session->tensor_count; i++)
+        write_tensor(writer, session->tensors[i]);
 }
 
-static enum inf_code fill_memfd(int fd, const struct inf_session_table *table, size_t size,
+uint64_t inf_session_image_bytes(const struct inf_session *session)
+{
+    struct image_writer counter = {.fd = -1};
+    write_session(&counter, session);
+    return counter.size;
+}
+
+static void write_sessions(struct image_writer *writer, const struct inf_session_table *table)
+{
+    struct image_header header = {.magic = MAGIC, .format = FORMAT};
+    for (const struct inf_session *session = table->sessions; session != NULL;
+         session = session->next)
+        header.session_count += session->is_kept ? 1 : 0;
+    write_part(writer, &header, sizeof header);
+    for (const struct inf_session *session = table->sessions; session != NULL;
+         session = session->next)
+        if (session->is_kept)
+            write_session(writer, session);
+}
+
+static enum inf_code fill_memfd(int fd, const struct inf_session_table *table,
                                 struct inf_error *err)
 {
-    struct image_writer writer = {0};
-    if (ftruncate(fd, (off_t)size) < 0)
-        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
-    writer.bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (writer.bytes == MAP_FAILED)
-        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    struct image_writer writer = {.fd = fd, .chunk = malloc(CHUNK_BYTES)};
+    if (writer.chunk == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for sessions");
     write_sessions(&writer, table);
-    munmap(writer.bytes, size);
-    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
+    flush_chunk(&writer);
+    free(writer.chunk);
+    if (writer.error == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        writer.error = errno;
+    if (writer.error != 0)
+        return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(writer.error));
     return INF_OK;
 }
 
 enum inf_code inf_session_image_write(const struct inf_session_table *table, int *out_fd,
                                       struct inf_error *err)
 {
-    struct image_writer counter = {0};
-    write_sessions(&counter, table);
-    if (counter.size > INF_LIMIT_KEPT_SESSION_BYTES)
-        return inf_fail(err, INF_EXHAUSTED, "sessions: %zu bytes, at most %u are kept",
-                        counter.size, INF_LIMIT_KEPT_SESSION_BYTES);
     int fd = memfd_create("inferd-sessions", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "sessions: %s", strerror(errno));
-    enum inf_code code = fill_memfd(fd, table, counter.size, err);
+    enum inf_code code = fill_memfd(fd, table, err);
     if (code == INF_OK)
         *out_fd = fd;
     else
@@ -236,6 +295,7 @@ static enum inf_code read_session(struct inf_session_table *table, struct inf_sp
     }
     INF_TRY(inf_session_open(table, message, err));
     INF_TRY(inf_session_find(table, message->session_id, &session, err));
+    session->last_use = -(int64_t)head->age;
     for (uint32_t i = 0; i < head->tensor_count; i++) {
         const struct image_tensor *tensor = &parts[i].head;
         uint32_t index;
@@ -273,7 +333,7 @@ enum inf_code inf_session_image_read(struct inf_session_table *table, int fd, st
     struct stat file;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) < 0 || file.st_size <= 0 ||
-        (uint64_t)file.st_size > INF_LIMIT_KEPT_SESSION_BYTES)
+        (uint64_t)file.st_size > sizeof(struct image_header) + INF_LIMIT_KEPT_SESSION_BYTES)
         return refuse_image(err);
     size_t size = (size_t)file.st_size;
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -5,10 +5,14 @@
 
 #include "daemon/resource/session.h"
 
-// Writes all sessions of a table, none of which has a request in flight, to a new sealed memfd.
+// Returns the bytes that a session takes in an image. An image is up to 16 bytes larger than the
+// sum of its sessions.
+uint64_t inf_session_image_bytes(const struct inf_session *session) INF_ON_LOOP;
+
+// Writes the sessions of a table that inf_session_choice_decide() has chosen to a new sealed memfd.
+// None of them has a request in flight.
 //
-// INF_EXHAUSTED  the sessions have more than INF_LIMIT_KEPT_SESSION_BYTES; or memory or descriptors
-//                are exhausted.
+// INF_EXHAUSTED  memory or descriptors are exhausted.
 enum inf_code inf_session_image_write(const struct inf_session_table *table, int *out_fd,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 

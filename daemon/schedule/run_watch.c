@@ -80,6 +80,14 @@ void inf_run_watch_end(struct inf_run_watch *watch)
             explain_limit(jobs[i], passed_ms);
 }
 
+bool inf_run_watch_has_passed(struct inf_run_watch *watch)
+{
+    inf_mutex_lock(&watch->mutex);
+    bool passed = watch->passed_ms > 0;
+    inf_mutex_unlock(&watch->mutex);
+    return passed;
+}
+
 // --- the loop's side ---
 
 // What a log line says about a run. Copied, so that no line is written under the mutex.

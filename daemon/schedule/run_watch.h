@@ -46,6 +46,9 @@ void inf_run_watch_begin(struct inf_run_watch *watch, struct inf_job *const *job
 // INF_DEADLINE (IN_EXEC), with a text that names the model and the limit.
 void inf_run_watch_end(struct inf_run_watch *watch) INF_ON_WORKER;
 
+// Returns true if the run in progress exceeded the limit.
+bool inf_run_watch_has_passed(struct inf_run_watch *watch) INF_ON_WORKER;
+
 // Checks the run that is in progress, if there is one. Cancels it at the limit, and reports it as
 // stuck after the grace period; each is logged once. Returns the time of the next check, on the
 // clock of inf_clock_ns(); 0 if no further check of this run is needed. `log` may be NULL.

@@ -83,7 +83,12 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
                                    &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
     inf_run_strings_end(&worker->strings);
-    inf_model_release(model, &executable);
+    // An executable for shapes that take too long is not kept: its memory may be large, and the
+    // next request of these shapes would be cancelled too.
+    if (code == INF_CANCELLED && inf_run_watch_has_passed(&worker->watch))
+        inf_model_discard(model, &executable);
+    else
+        inf_model_release(model, &executable);
     return code;
 }
 

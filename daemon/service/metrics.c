@@ -2,6 +2,7 @@
 // Implements the Metrics method: collects the numbers of all parts of the daemon, and writes them
 // as a text for monitoring systems. The numbers of requests come from daemon/observe/metrics.h;
 // all others are read from their owners when a client asks.
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -253,7 +254,9 @@ enum inf_code inf_service_metrics(struct inf_service *service, struct inf_reques
     enum inf_exposition_format format;
     INF_TRY(
         inf_exposition_parse_format(service->request.metrics_request.format, &format, &fault->err));
-    char *memory = inf_pool_acquire(service->options.pool, TEXT_BYTES_MAX);
+    // Not a buffer of the pool, which would be zeroed: only the pages that the text needs are
+    // touched.
+    char *memory = malloc(TEXT_BYTES_MAX);
     if (memory == NULL)
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for the metrics");
@@ -263,7 +266,7 @@ enum inf_code inf_service_metrics(struct inf_service *service, struct inf_reques
     uint8_t *text = code == INF_OK ? inf_pool_acquire(service->options.pool, size) : NULL;
     if (text != NULL)
         memcpy(text, memory, size);
-    inf_pool_release(service->options.pool, memory, TEXT_BYTES_MAX);
+    free(memory);
     if (code != INF_OK)
         return code;
     if (text == NULL)

@@ -241,6 +241,7 @@ enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_
 {
     struct inf_session *session = job->session;
     job->session_next = NULL;
+    inf_session_note_use(session);
     if (session->active == NULL) {
         INF_TRY(bind_session_inputs(job, fault));
         INF_TRY(inf_scheduler_submit(service->scheduler, job, fault));

@@ -7,6 +7,10 @@
 //   would fit without models in use   -> no answer yet, the loader asks again
 //   never fits                        -> refused, with the numbers
 //
+// For a moment a load has the weights twice: those of the file, and packed ones. A part of this may
+// exceed the limit, which is a tenth below that of the control group. For the rest, idle models are
+// unloaded, but no load is refused.
+//
 // A model that is always in use would make a load wait for ever. So after LEAVE_AFTER_NS, models in
 // use are marked as leaving: their requests in flight end as always, new ones are told that the
 // model is loading, and the client libraries send them again.
@@ -22,7 +26,9 @@
 #define LEAVE_AFTER_NS (50 * INF_NS_PER_MS)
 // A load waits this long for models in use; then it is refused.
 #define WAIT_MAX_NS (10000 * INF_NS_PER_MS)
-#define MIB         (1024.0 * 1024.0)
+// The share of the limit by which the moment of a load may exceed the limit.
+#define PEAK_SHARE 16
+#define MIB        (1024.0 * 1024.0)
 
 static void stop_leaving(struct inf_model_store *store)
 {
@@ -95,6 +101,34 @@ static void grant_room(struct inf_model_store *store, const struct inf_load_even
     inf_loader_answer_room(store->loader, event->room.ticket, INF_ROOM_GRANTED, NULL);
 }
 
+// Unloads idle models that have `bytes`, and grants the room.
+static void evict_and_grant(struct inf_model_store *store, const struct inf_load_event *event,
+                            uint64_t bytes, uint64_t now_ns) INF_ON_LOOP
+{
+    const struct inf_store_cause cause = {"memory_max", &store->counts.unloaded_memory};
+    (void)inf_store_evict(store, bytes, now_ns, &cause);
+    (void)inf_store_count_models(store);
+    grant_room(store, event);
+}
+
+// Returns what a load needs at its peak beyond the bytes of the model, as far as it counts.
+static uint64_t find_peak_bytes(const struct inf_model_store *store, uint64_t model_bytes)
+{
+    uint64_t allowed = store->budget->limit_bytes / PEAK_SHARE;
+    return model_bytes > allowed ? model_bytes - allowed : 0;
+}
+
+static uint64_t count_idle(const struct inf_model_store *store) INF_ON_LOOP
+{
+    uint64_t idle = 0;
+    for (uint32_t i = 0; i < store->table.count; i++) {
+        const struct inf_model_entry *entry = store->table.entries[i];
+        if (inf_store_may_unload(entry) && !inf_store_is_busy(entry))
+            idle += inf_store_count_bytes(entry->served);
+    }
+    return idle;
+}
+
 void inf_store_answer_room(struct inf_model_store *store, const struct inf_load_event *event)
 {
     uint64_t now_ns = inf_clock_ns();
@@ -102,26 +136,30 @@ void inf_store_answer_room(struct inf_model_store *store, const struct inf_load_
     // One model is loaded at a time. The loader may have asked again before it saw the answer to an
     // earlier question, whose room would then count twice.
     inf_store_release_room(store);
-    uint64_t excess = inf_memory_budget_excess(store->budget, event->room.bytes);
+    const uint64_t bytes = event->room.bytes;
+    uint64_t excess =
+        inf_memory_budget_excess(store->budget, bytes + find_peak_bytes(store, bytes));
     if (excess == 0) {
         grant_room(store, event);
         return;
     }
     if (event->room.may_defer) {
-        inf_loader_answer_room(store->loader, event->room.ticket, INF_ROOM_DEFERRED, NULL);
+        // The first model may use all memory that there is.
+        bool fits = inf_memory_budget_excess(store->budget, bytes) == 0;
+        if (fits && store->budget->used[INF_MEMORY_MODELS] == 0)
+            grant_room(store, event);
+        else
+            inf_loader_answer_room(store->loader, event->room.ticket, INF_ROOM_DEFERRED, NULL);
         return;
     }
-    uint64_t idle = 0;
-    for (uint32_t i = 0; i < store->table.count; i++) {
-        const struct inf_model_entry *entry = store->table.entries[i];
-        if (inf_store_may_unload(entry) && !inf_store_is_busy(entry))
-            idle += inf_store_count_bytes(entry->served);
-    }
+    uint64_t idle = count_idle(store);
     if (idle >= excess) {
-        const struct inf_store_cause cause = {"memory_max", &store->counts.unloaded_memory};
-        (void)inf_store_evict(store, excess, now_ns, &cause);
-        (void)inf_store_count_models(store);
-        grant_room(store, event);
+        evict_and_grant(store, event, excess, now_ns);
+        return;
+    }
+    excess = inf_memory_budget_excess(store->budget, bytes);
+    if (idle >= excess) {
+        evict_and_grant(store, event, idle, now_ns);
         return;
     }
     bool leave = event->room.waited_ns >= LEAVE_AFTER_NS;

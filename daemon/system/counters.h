@@ -21,6 +21,7 @@ struct inf_counters {
     uint64_t region_bytes;
     uint32_t sessions; // number of sessions that are open or have requests in flight
     uint64_t session_bytes;
+    int64_t session_uses; // requests of sessions, and sessions that were opened, since the start
 };
 
 #endif

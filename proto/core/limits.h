@@ -82,9 +82,11 @@
 #define INF_LIMIT_KEPT_PENDINGS 2048u
 // Shared memory of one kept connection: the frames that await an answer, and its regions.
 #define INF_LIMIT_KEPT_BYTES (128u << 10)
-// Most bytes of the sessions of one connection that a restart keeps. Copying them is a part of the
-// pause of all clients.
-#define INF_LIMIT_KEPT_SESSION_BYTES (64u << 20)
+// Most bytes of the sessions of one connection that a restart keeps, and of those of all
+// connections together. Copying them is a part of the pause of all clients: 128 MiB take about
+// 100 ms.
+#define INF_LIMIT_KEPT_SESSION_BYTES     (64u << 20)
+#define INF_LIMIT_ALL_KEPT_SESSION_BYTES (128u << 20)
 // Most descriptors in the store of the service manager: connections, regions and states of
 // sessions. FileDescriptorStoreMax= of the unit has the same value. The next process gets all names
 // in one variable of the environment. Linux limits it to 128 KiB, and starts no process with more.

@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.dont_write_bytecode = True
+from memory_group import MemoryGroup
 from test_model_life import SECONDS_MAX, Server  # it reads the same arguments
 import inferd
 import numpy
@@ -100,8 +101,13 @@ class Governor(unittest.TestCase):
         self.server.settings['load_all'] = 'yes'
         return int(process + size * (models + 0.5))
 
-    def start(self, models):
+    def start(self, models, group=None):
+        """Starts the daemon with a limit for `models` models. `group` is a control group for it,
+        whose limit is as much larger as that of a unit is."""
         self.server.settings['memory_max'] = self.limit_for(models)
+        if group is not None:
+            group.limit(int(self.server.settings['memory_max'] / 0.9))
+            self.server.prefix = group.prefix()
         self.server.start()
         self.addCleanup(self.server.stop)
         self.server.wait_until(
@@ -110,7 +116,10 @@ class Governor(unittest.TestCase):
 
     def test_forty_models_on_a_budget_for_twelve(self):
         self.make(40)
-        self.start(12)
+        group = MemoryGroup.make()
+        if group is not None:
+            self.addCleanup(group.remove)  # after the daemon has ended
+        self.start(12, group)
         states = list(self.states().values())
         self.assertEqual((states.count('READY'), states.count('IDLE')), (12, 28), states)
         # A model that takes a little more than its files is loaded, and unloaded again.
@@ -152,6 +161,14 @@ class Governor(unittest.TestCase):
             f'{len(answered)} requests of {len(set(answered))} models: hit rate '
             f'{1 - reloads / len(answered):.3f}, {reloads} loads, {unloads} unloads, '
             f'{most / MIB:.1f} of {self.server.settings["memory_max"] / MIB:.1f} MiB'
+        )
+        if group is None:
+            print('no control group may be made: the kernel has enforced no limit')
+            return
+        self.assertEqual(group.kills(), 0)
+        print(
+            f'control group: at most {group.peak_bytes() / MIB:.1f} of '
+            f'{self.server.settings["memory_max"] / 0.9 / MIB:.1f} MiB, no process was killed'
         )
 
     def test_a_model_in_constant_use_makes_room_for_others(self):
@@ -214,6 +231,22 @@ class Governor(unittest.TestCase):
         self.assertEqual(status['memory_max_bytes'], 1 << 30)
         self.assertGreaterEqual(status['memory_used_bytes'], MODEL_BYTES)
         self.assertAlmostEqual(status['memory_used_bytes'], self.used(), delta=MIB)
+
+    def test_reading_metrics_takes_no_memory(self):
+        self.make(2).start()
+        self.addCleanup(self.server.stop)
+        # Models that were freed make the allocator keep large blocks.
+        self.assertEqual(self.server.ctl('unload', 'm1').returncode, 0)
+
+        def anonymous():
+            status = open(f'/proc/{self.server.process.pid}/status').read()
+            return int(status.split('RssAnon:')[1].split()[0]) << 10
+
+        self.samples('inferd_memory_used_bytes')
+        before = anonymous()
+        for _ in range(8):
+            self.samples('inferd_memory_used_bytes')
+        self.assertLess(anonymous(), before + MIB)
 
     def test_a_request_that_needs_too_much_is_refused_before_it_runs(self):
         self.make(1).start()

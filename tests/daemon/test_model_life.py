@@ -114,6 +114,7 @@ class Server:
         self.models.mkdir()
         (self.folder / 'run').mkdir()
         self.settings = {'watch_settle_ms': SETTLE_MS, 'backends': 'ref', **settings}
+        self.prefix = []  # a command that runs the daemon
 
     def start(self, program=(DAEMON,)):
         arguments = [f'--{name}={value}' for name, value in self.settings.items()]
@@ -121,6 +122,7 @@ class Server:
         with open(self.log_path, 'w') as log:
             self.process = subprocess.Popen(
                 [
+                    *self.prefix,
                     *program,
                     f'--runtime-dir={self.folder}/run',
                     f'--repository={self.models}',

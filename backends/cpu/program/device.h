@@ -25,7 +25,8 @@ struct inf_cpu_device {
 uint32_t inf_cpu_device_threads(const struct inf_cpu_device *device,
                                 const struct inf_segment *segment);
 
-// Returns the median time until all helpers of a run work, if they slept before. 0 if a run has one
+// Returns the time until all helpers of a run work, if they slept before: the median of several
+// measurements, or the shortest one if other programs use the processors. 0 if a run has one
 // thread.
 uint64_t inf_cpu_device_measure_wake_ns(struct inf_cpu_device *device) INF_MAY_BLOCK;
 

@@ -13,11 +13,13 @@
 #define TILES       2 // number of tiles that are measured for each panel
 #define PANELS      3 // most panels measured: the first, the last, and one in the middle
 #define COLUMNS_MAX (2 * INF_WINOGRAD_PAD)
+#define BLOCK       16 // columns whose sums the compiler keeps in registers
 
 // The operands and results of one measured tile.
 struct sample {
-    float *x; // [side][side][inputs]
-    float *v; // [products][v_step]
+    float *x;  // [side][side][inputs]
+    float *v;  // [products][v_step]
+    double *w; // [9][inputs][COLUMNS_MAX], the weights of the panel; unused columns are 0
     float sums[INF_WINOGRAD_SIDE_MAX * INF_WINOGRAD_SIDE_MAX * COLUMNS_MAX];
     float y[(2 * INF_WINOGRAD_PAIRS_MAX) * (2 * INF_WINOGRAD_PAIRS_MAX) * COLUMNS_MAX];
     double largest, error; // largest magnitude of a result, and largest error
@@ -69,18 +71,32 @@ static void compute_panel(const struct inf_winograd_conv *conv, struct sample *s
     conv->loops->out[conv->form](&conv->factors, &out);
 }
 
-// Adds the products of one tap of the window to the sum of each column. `x` points to the input
-// channels at the tap, `w` to the weights [inputs][outputs] of the tap.
-static void add_tap(const struct inf_winograd_conv *conv, const float *x, const float *w,
-                    size_t columns, double *sums)
+static void convert_weights(const struct inf_winograd_conv *conv, struct sample *sample,
+                            const float *weights, size_t first, size_t columns)
 {
-    for (size_t i = 0; i < conv->inputs; i++, w += conv->outputs)
-        for (size_t c = 0; c < columns; c++)
-            sums[c] += (double)x[i] * (double)w[c];
+    double *w = sample->w;
+    const float *from = weights + first;
+    for (size_t i = 0; i < 9 * conv->inputs; i++, w += COLUMNS_MAX, from += conv->outputs)
+        for (size_t c = 0; c < COLUMNS_MAX; c++)
+            w[c] = c < columns ? (double)from[c] : 0.0;
+}
+
+// Adds the products of one tap of the window to the sums of BLOCK columns. `x` points to the input
+// channels at the tap, `w` to the weights [inputs][COLUMNS_MAX] of the tap.
+static void add_tap(size_t inputs, const float *x, const double *w, double sums[BLOCK])
+{
+    double block[BLOCK];
+    memcpy(block, sums, sizeof block);
+    for (size_t i = 0; i < inputs; i++, w += COLUMNS_MAX) {
+        double value = (double)x[i];
+        for (size_t c = 0; c < BLOCK; c++)
+            block[c] += value * w[c];
+    }
+    memcpy(sums, block, sizeof block);
 }
 
 static void compare_panel(const struct inf_winograd_conv *conv, struct sample *sample,
-                          const float *weights, size_t first, size_t columns)
+                          size_t columns)
 {
     const float *y = sample->y;
     for (size_t at = 0; at < conv->tile * conv->tile; at++, y += columns) {
@@ -88,8 +104,10 @@ static void compare_panel(const struct inf_winograd_conv *conv, struct sample *s
         for (size_t tap = 0; tap < 9; tap++) {
             size_t row = at / conv->tile + tap / 3;
             size_t pixel = at % conv->tile + tap % 3;
-            add_tap(conv, sample->x + (row * conv->side + pixel) * conv->inputs,
-                    weights + tap * conv->inputs * conv->outputs + first, columns, sums);
+            const float *x = sample->x + (row * conv->side + pixel) * conv->inputs;
+            const double *w = sample->w + tap * conv->inputs * COLUMNS_MAX;
+            for (size_t c = 0; c < columns; c += BLOCK)
+                add_tap(conv->inputs, x, w + c, sums + c);
         }
         for (size_t c = 0; c < columns; c++) {
             double error = fabs((double)y[c] - sums[c]);
@@ -106,10 +124,11 @@ static void measure_panel(const struct inf_winograd_conv *conv, struct sample *s
     const struct inf_winograd_panel *panel = &conv->panels[p];
     size_t columns = INF_MIN(panel->width, conv->outputs - panel->first);
     uint32_t seed = 1;
+    convert_weights(conv, sample, weights, panel->first, columns);
     for (size_t tile = 0; tile < TILES && !isnan(sample->error); tile++) {
         draw_inputs(conv, sample, &seed);
         compute_panel(conv, sample, panel, columns);
-        compare_panel(conv, sample, weights, panel->first, columns);
+        compare_panel(conv, sample, columns);
     }
 }
 
@@ -120,13 +139,16 @@ enum inf_code inf_winograd_error_check(const struct inf_winograd_conv *conv, con
     struct sample *sample = calloc(1, sizeof(*sample));
     float *numbers =
         calloc(x_count * INF_WINOGRAD_PAD + conv->products * conv->v_step, sizeof(*numbers));
-    if (sample == NULL || numbers == NULL) {
+    double *converted = calloc(9 * conv->inputs * COLUMNS_MAX, sizeof *converted);
+    if (sample == NULL || numbers == NULL || converted == NULL) {
         free(sample);
         free(numbers);
+        free(converted);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory to measure an error", node->name);
     }
     sample->x = numbers;
+    sample->w = converted;
     sample->v = numbers + x_count * INF_WINOGRAD_PAD;
     size_t measured = INF_MIN(conv->panel_count, (size_t)PANELS);
     measure_panel(conv, sample, weights, 0);
@@ -136,6 +158,7 @@ enum inf_code inf_winograd_error_check(const struct inf_winograd_conv *conv, con
     double largest = sample->largest;
     free(sample);
     free(numbers);
+    free(converted);
     if (error <= INF_WINOGRAD_ERROR_MAX * largest)
         return INF_OK;
     return inf_fail(err, INF_UNSUPPORTED,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "backends/base/permute.h"
 #include "backends/cpu/core/activation.h"
 #include "backends/cpu/xnnpack/library.h"
 #include "backends/cpu/xnnpack/unary_operator.h"
@@ -136,15 +137,11 @@ static enum inf_code filter_to_ohwi(float **out_ohwi, const struct inf_node *nod
     if (ohwi == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory to reorder the filter", node->name);
-    for (size_t tap = 0; tap < taps; tap++) {
-        for (size_t input = 0; input < inputs; input++) {
-            for (size_t output = 0; output < outputs; output++) {
-                size_t from = hwio ? (tap * inputs + input) * outputs + output
-                                   : (tap * outputs + output) * inputs + input;
-                ohwi[(output * taps + tap) * inputs + input] = filter[from];
-            }
-        }
-    }
+    const struct inf_permutation order = {
+        .rank = 3,
+        .counts = {outputs, taps, inputs},
+        .steps = {hwio ? 1 : inputs, inputs * outputs, hwio ? outputs : 1}};
+    inf_permute_32(&order, ohwi, filter);
     *out_ohwi = ohwi;
     return INF_OK;
 }

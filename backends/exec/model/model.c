@@ -516,6 +516,13 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
     *executable = NULL;
 }
 
+void inf_model_discard(struct inf_model *model, struct inf_executable **executable)
+{
+    if (inf_shape_classes_discard(&model->classes, *executable))
+        review_constants(model);
+    *executable = NULL;
+}
+
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes)
 {

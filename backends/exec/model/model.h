@@ -193,6 +193,10 @@ enum inf_code inf_model_compile_private(struct inf_model *model,
 void inf_model_discard_private(struct inf_model *model,
                                struct inf_executable **executable) INF_MAY_BLOCK;
 
+// Releases an executable like inf_model_release(), and frees it unless the load made it or another
+// thread holds it: for one that is not likely to be used again. `*executable` is not NULL.
+void inf_model_discard(struct inf_model *model, struct inf_executable **executable) INF_MAY_BLOCK;
+
 // Frees the executable that inf_model_acquire() returns for these shapes on `device`, if it exists
 // and no thread holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,

@@ -248,20 +248,36 @@ void inf_shape_classes_withdraw(struct inf_shape_classes *classes, struct inf_sh
     free_class(promise);
 }
 
-void inf_shape_classes_release(struct inf_shape_classes *classes,
-                               const struct inf_executable *executable)
+// Ends one use of an executable. Frees its class if it was the last use, and the class is retired
+// or `discard` is set and a request made it. Returns true if it was freed.
+static bool end_use(struct inf_shape_classes *classes, const struct inf_executable *executable,
+                    bool discard)
 {
     inf_mutex_lock(&classes->mutex);
     struct inf_shape_class *class = classes->list;
     while (class->executable != executable)
         class = class->next;
     class->users--;
-    bool free_now = class->retired && class->users == 0;
+    bool unwanted = class->retired || (discard && class->budget_entry.user != 0);
+    bool free_now = unwanted && class->users == 0;
     if (free_now)
         remove_class(classes, class);
     inf_mutex_unlock(&classes->mutex);
     if (free_now)
         free_class(class);
+    return free_now;
+}
+
+void inf_shape_classes_release(struct inf_shape_classes *classes,
+                               const struct inf_executable *executable)
+{
+    (void)end_use(classes, executable, false);
+}
+
+bool inf_shape_classes_discard(struct inf_shape_classes *classes,
+                               const struct inf_executable *executable)
+{
+    return end_use(classes, executable, true);
 }
 
 bool inf_shape_classes_drop(struct inf_shape_classes *classes, const struct inf_shape_key *key)

@@ -81,6 +81,11 @@ void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
 void inf_shape_classes_release(struct inf_shape_classes *classes,
                                const struct inf_executable *executable);
 
+// Releases an executable like inf_shape_classes_release(), and frees it if a request made it and no
+// other user holds it. Returns true if it was freed.
+bool inf_shape_classes_discard(struct inf_shape_classes *classes,
+                               const struct inf_executable *executable) INF_MAY_BLOCK;
+
 // Frees the executable for `key` unless a user holds it. Returns false if nothing was freed.
 bool inf_shape_classes_drop(struct inf_shape_classes *classes,
                             const struct inf_shape_key *key) INF_MAY_BLOCK;

@@ -35,3 +35,15 @@ def write_chain(folder):
 def write_state_model(folder):
     """A model whose output fits its input: each element is half the sum of the inputs."""
     write_dense(folder, [(4, 4)], [0.5])
+
+
+def write_check(folder, rows):
+    """Gives a model of 4 inputs and 3 outputs a check of so many rows, which fails in the end."""
+    (folder / 'check').mkdir()
+    for name, columns in (('input', 4), ('output', 3)):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}"
+        header = header.ljust(117) + '\n'
+        data = struct.pack('<f', 1) * (rows * columns)
+        (folder / f'check/{name}.0.npy').write_bytes(
+            b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
+        )

@@ -22,7 +22,7 @@ from handover_case import (
 )
 
 from _proto import encode
-from models import write_chain, write_state_model
+from models import write_chain, write_check, write_state_model
 from raw_client import (
     ERROR_FLAG,
     F_ADD_SEALS,
@@ -176,6 +176,22 @@ class Handover(HandoverCase):
         self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
         self.assertEqual(frame.data, struct.pack('<3f', 12, 12, 12))
 
+    def test_a_model_that_loads_slowly_holds_requests_for_5_s(self):
+        self.start()
+        client = self.kept()
+        # Its check has enough rows that the load takes longer than connections wait.
+        write_chain(self.models / 'slow')
+        write_check(self.models / 'slow', rows=8192)
+        self.manager.end()
+        begin = time.monotonic()
+        self.manager.start()
+        self.check_infer(client)
+        waited = time.monotonic() - begin
+        self.assertIn('loading: 1', self.manager.status)
+        self.assertGreater(waited, 4.9)
+        self.assertLess(waited, 10)
+        print(f'answered {waited:.1f} s after the restart')
+
     # --- sessions ---
 
     def open_session(self, client, session=3):
@@ -209,6 +225,41 @@ class Handover(HandoverCase):
         self.check_failure(self.step(client), SESSION_LOST, ABORTED)
         self.check_failure(self.step(client, session=4), SESSION_LOST, ABORTED)
         self.check_books()
+
+    def test_sessions_beyond_the_room_are_lost_the_least_used_first(self):
+        write_state_model(self.models / 's')
+        self.start()
+        rows = (15 << 20) // 16  # a state of 15 MiB: 8 of 12 fit into 128 MiB
+        clients = [self.connect() for _ in range(3)]
+        self.manager.wait_for_names('inferd-c-', 3)
+        pair = {'output': 'a', 'input': 'a_input', 'shape': [rows, 4], 'shaped': True}
+        keys = [(client, session) for session in (1, 2, 3, 4) for client in clients]
+        for client, session in keys:
+            message = {'session_id': session, 'states': [pair]}
+            self.assertEqual(
+                client.call('SessionOpenRequest', message, method=SESSION_OPEN).flags, FINAL)
+            self.step_silently(client, session)
+        old = [keys.pop(5), keys.pop(3)]
+        for client, session in keys[:3] + old:
+            self.step_silently(client, session)
+        survivors = keys[:3] + old + keys[-3:]
+        self.manager.restart()
+        self.manager.wait_for_log('sessions end with the process kept=8 lost=4')
+        for client, session in keys + old:
+            frame = self.step_silently(client, session, False)
+            if (client, session) in survivors:
+                self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+            else:
+                self.check_failure(frame, SESSION_LOST, ABORTED)
+                self.assertIn('a restart of the daemon lost it', frame.status()['message'])
+        self.check_books()
+
+    def step_silently(self, client, session, check=True):
+        """Runs a step of a session whose output is not sent."""
+        frame = client.call('ModelInferRequest', {'model_name': 's', 'session_id': session})
+        if check:
+            self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
+        return frame
 
     def test_damaged_sessions_are_lost_and_nothing_else(self):
         write_state_model(self.models / 's')

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""test_handover_load.py DAEMON SOURCE_ROOT [--rounds N] [--clients N] [--systemd] - clients with
-regions and sessions ask all the time while the daemon is restarted and killed: no connection is
-lost, and each request gets exactly one answer. Prints how long clients had to wait. With --systemd,
-the unit inferd.service of the running systemd is restarted instead."""
+"""test_handover_load.py DAEMON SOURCE_ROOT [--rounds N] [--clients N] [--systemd] [--all] - clients
+with regions and sessions ask all the time while the daemon is restarted and killed: no connection
+is lost, and each request gets exactly one answer. Prints how long clients had to wait. With
+--systemd, the unit inferd.service of the running systemd is restarted instead. --all prints every
+wait."""
 import argparse
 import os
 import select
@@ -21,6 +22,7 @@ parser.add_argument('root')
 parser.add_argument('--rounds', type=int, default=5)
 parser.add_argument('--clients', type=int, default=50)
 parser.add_argument('--systemd', action='store_true')
+parser.add_argument('--all', action='store_true')
 options = parser.parse_args()
 sys.path[:0] = [str(Path(__file__).parent), str(Path(options.root) / 'client/python/inferd')]
 sys.dont_write_bytecode = True
@@ -231,6 +233,8 @@ def main():
                 f'{name}: {len(waits)} times, wait p50 {percentile(waits, 0.5) * 1000:.0f} ms, '
                 f'p99 {percentile(waits, 0.99) * 1000:.0f} ms'
             )
+            if options.all:
+                print('  waits, ms:', *(round(wait * 1000) for wait in waits))
             counts = {k: sum(w.counts[k] for w in workers) for k in workers[0].counts}
             print('  so far', counts, flush=True)
             # A restart is a pause and no error.

@@ -28,7 +28,7 @@ UNIT
 cat >"$out/run.sh" <<RUN
 rc=0
 timeout 1000 /usr/bin/python3 /opt/root/tests/daemon/handover/test_handover_load.py - /opt/root \
-    --systemd --rounds $rounds || rc=1
+    --systemd --rounds $rounds --all || rc=1
 systemctl show inferd.service -p NRestarts,ActiveState,NFileDescriptorStore
 [ \$rc = 0 ] || journalctl -u inferd.service -n 40 --no-pager
 systemctl --force exit \$rc

@@ -16,7 +16,7 @@
 #include "tests/unit/graph/graph_kit.h"
 
 #define SIDE     20
-#define CHANNELS 32
+#define CHANNELS 64
 #define ELEMENTS (SIDE * SIDE * CHANNELS)
 
 static char folder[] = "/tmp/inf-winograd-XXXXXX";
@@ -36,14 +36,15 @@ static void remove_folder(void)
 
 TestSuite(winograd_race, .init = create_folder, .fini = remove_folder, .timeout = 60);
 
-// Makes a graph of a 3x3 convolution whose weights are all `weight`. If `summed` is true, the input
-// of the graph is added to the result of the convolution.
+// Makes a graph of a 3x3 convolution whose weights are `weight` for the first output channel, and
+// down to half as large for others. If `summed` is true, the input of the graph is added to the
+// result of the convolution.
 static struct inf_graph *make_graph(float weight, bool summed)
 {
     static float w[9 * CHANNELS * CHANNELS];
     struct inf_graph *graph = new_graph();
     for (size_t i = 0; i < INF_ARRAY_LENGTH(w); i++)
-        w[i] = weight;
+        w[i] = weight * (1 - 0.25f * (float)(i % CHANNELS % 3));
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, CHANNELS));
     uint32_t y = node(graph, INF_OP_CONV2D, "conv", x,
                       add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, CHANNELS, CHANNELS), w));
@@ -164,10 +165,10 @@ Test(winograd_race, is_declined_for_weights_that_overflow_in_its_transforms)
     float large = 0x1p122f;
     run_graph(make_graph(0.5f, false), true, false, kernel);
     rewrite_winners("winograd_f4");
-    // Direct sums stay below the largest float: 288 * 2^119 < 2^128.
-    float y = run_graph(make_graph(large / 8, false), true, false, kernel);
+    // Direct sums stay below the largest float: 576 * 2^118 < 2^128.
+    float y = run_graph(make_graph(large / 16, false), true, false, kernel);
     cr_assert_str_eq(kernel, "winograd f4x4");
-    cr_assert_float_eq(y / large, 9.0f * CHANNELS / 8, 1e-3f);
+    cr_assert_float_eq(y / large, 9.0f * CHANNELS / 16, 1e-3f);
     run_graph(make_graph(INFINITY, false), true, false, kernel);
     cr_assert_null(strstr(kernel, "winograd"), "%s", kernel);
     run_graph(make_graph(NAN, true), true, false, kernel);

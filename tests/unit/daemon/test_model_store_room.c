@@ -93,6 +93,53 @@ Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
     inf_model_store_destroy(&store);
 }
 
+// While a model is loaded, its weights are in memory twice, of which a sixteenth of the limit is
+// allowed for: 6.25 MiB here.
+Test(model_store_room, idle_models_go_for_the_peak_of_a_load)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB,
+                                       .used = {[INF_MEMORY_PROCESS] = 60 * MIB}};
+    make_version("a", "1", KNOWN);
+    make_version("b", "1", KNOWN);
+    struct inf_model_store *store = make_governed_store(&budget);
+    load_model(store, "a", 1);
+    cr_expect_eq(next_end(store).err.code, INF_OK);
+    make_heavy("b", 22 * MIB);
+    load_model(store, "b", 2);
+    cr_expect_eq(next_end(store).err.code, INF_OK);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_READY, "60 + 22 + 15.75 MiB and a fit");
+    cr_expect_eq(inf_model_store_unload(store, "b", "", NULL), INF_OK);
+    wait_until_settled(store);
+    make_heavy("b", 24 * MIB);
+    load_model(store, "b", 3);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "the peak alone refuses no load: %s", end.err.text);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_IDLE);
+    cr_expect_eq(row_of(store, "b").state, INF_MODEL_READY);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_room, the_first_model_is_not_put_off_for_its_peak)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 50 * MIB,
+                                       .used = {[INF_MEMORY_PROCESS] = 10 * MIB}};
+    make_version("a", "1", KNOWN);
+    make_version("b", "1", KNOWN);
+    make_heavy("a", 30 * MIB);
+    make_heavy("b", 30 * MIB);
+    struct inf_model_store *store = make_governed_store(&budget);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    wait_until_settled(store);
+    bool first = row_of(store, "a").state == INF_MODEL_READY;
+    bool second = row_of(store, "b").state == INF_MODEL_READY;
+    cr_expect_neq(first, second, "one is loaded, and the other one is put off");
+    cr_expect_eq(inf_model_store_counts(store).loads_deferred, 1);
+    inf_model_store_destroy(&store);
+}
+
 Test(model_store_room, a_load_that_never_fits_is_refused_with_the_numbers)
 {
     inf_role_enter_loop();

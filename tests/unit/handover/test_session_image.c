@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/resource/session_choice.h"
 #include "daemon/resource/session_image.h"
 
 static struct inf_counters counters;
@@ -54,15 +55,23 @@ static void keep_history(struct inf_session *session, const char *name, struct i
     cr_assert_eq(inf_session_commit(session, &kept, 1, NULL), INF_OK);
 }
 
-// Writes the sessions of a table to an image, ends them, and reads the image.
-static void hand_over(struct inf_session_table *table) INF_ON_LOOP
+// Writes the sessions of a table to an image, ends them, and reads the image. Returns how many of
+// them fit.
+static uint32_t hand_over(struct inf_session_table *table) INF_ON_LOOP
 {
     int fd = -1;
     struct inf_error err = {0};
+    struct inf_session_choice choice = {0};
+    cr_assert(inf_session_choice_add(&choice, table));
+    uint32_t kept =
+        inf_session_choice_decide(&choice, UINT64_MAX, INF_LIMIT_KEPT_SESSION_BYTES).kept;
+    inf_session_choice_fini(&choice);
     cr_assert_eq(inf_session_image_write(table, &fd, &err), INF_OK, "%s", err.text);
     inf_session_table_fini(table);
     cr_assert_eq(inf_session_image_read(table, fd, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(table->count, kept);
     close(fd);
+    return kept;
 }
 
 // Checks a history of a session after the handover: its shape, and all its bytes.
@@ -126,28 +135,75 @@ Test(session_image, has_what_a_rewind_has_left)
     inf_session_table_fini(&table);
 }
 
+// Opens a session whose image has `image_bytes`.
+static struct inf_session *open_of_size(struct inf_session_table *table, uint64_t id,
+                                        int64_t image_bytes) INF_ON_LOOP
+{
+    struct inf_session *session = open_session(table, id);
+    uint32_t index;
+    int64_t bytes = 8;
+    uint8_t *data = calloc(1, (size_t)image_bytes);
+    cr_assert_not_null(data);
+    cr_assert_eq(inf_session_obtain_tensor(session, "h", &index, NULL), INF_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(
+            inf_session_set_tensor(session, index, INF_DTYPE_U8, &INF_SHAPE(bytes), data, NULL),
+            INF_OK);
+        bytes += image_bytes - (int64_t)inf_session_image_bytes(session);
+    }
+    cr_assert_eq(inf_session_image_bytes(session), (uint64_t)image_bytes);
+    free(data);
+    return session;
+}
+
 Test(session_image, is_bounded)
 {
     inf_role_enter_loop();
     struct inf_session_table table;
-    struct inf_error err = {0};
-    int fd = -1;
     inf_session_table_init(&table, &counters, user);
-    struct inf_session *session = open_session(&table, 1);
-    uint32_t index;
-    uint8_t *bytes = calloc(1, INF_LIMIT_KEPT_SESSION_BYTES);
-    cr_assert_not_null(bytes);
-    cr_assert_eq(inf_session_obtain_tensor(session, "h", &index, NULL), INF_OK);
-    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8,
-                                        &INF_SHAPE(INF_LIMIT_KEPT_SESSION_BYTES), bytes, NULL),
-                 INF_OK);
-    cr_assert_eq(inf_session_image_write(&table, &fd, &err), INF_EXHAUSTED);
-    cr_assert_eq(fd, -1);
-    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8,
-                                        &INF_SHAPE(INF_LIMIT_KEPT_SESSION_BYTES / 2), bytes, NULL),
-                 INF_OK);
-    hand_over(&table);
-    cr_assert_eq(table.count, 1);
-    free(bytes);
+    open_of_size(&table, 1, INF_LIMIT_KEPT_SESSION_BYTES);
+    cr_assert_eq(hand_over(&table), 1);
     inf_session_table_fini(&table);
+    open_of_size(&table, 1, INF_LIMIT_KEPT_SESSION_BYTES + 8);
+    cr_assert_eq(hand_over(&table), 0);
+    inf_session_table_fini(&table);
+}
+
+// Only sessions that were chosen are in the image, and the order of their last uses stays.
+Test(session_image, has_the_sessions_that_were_chosen)
+{
+    inf_role_enter_loop();
+    struct inf_session_table table;
+    struct inf_session *sessions[3];
+    inf_session_table_init(&table, &counters, user);
+    for (uint64_t i = 0; i < 3; i++)
+        sessions[i] = open_of_size(&table, i + 1, INF_LIMIT_KEPT_SESSION_BYTES / 2);
+    inf_session_note_use(sessions[0]);
+    cr_assert_eq(hand_over(&table), 2);
+    struct inf_session *first, *third, *second;
+    cr_assert_eq(inf_session_find(&table, 1, &first, NULL), INF_OK);
+    cr_assert_eq(inf_session_find(&table, 3, &third, NULL), INF_OK);
+    cr_assert_eq(inf_session_find(&table, 2, &second, NULL), INF_ABORTED);
+    cr_assert_lt(third->last_use, first->last_use);
+    cr_assert_leq(first->last_use, 0);
+    cr_assert_gt(open_session(&table, 4)->last_use, 0);
+    inf_session_table_fini(&table);
+}
+
+Test(session_image, a_lost_session_is_explained_by_a_restart)
+{
+    inf_role_enter_loop();
+    struct inf_session_table table;
+    struct inf_session *session;
+    struct inf_error err = {0};
+    inf_session_table_init(&table, &counters, user);
+    cr_assert_eq(inf_session_find(&table, 7, &session, &err), INF_ABORTED);
+    cr_expect_str_eq(err.text,
+                     "session 7: this connection has none of this id; open it, and begin "
+                     "the sequence again");
+    table.is_restored = true;
+    cr_assert_eq(inf_session_find(&table, 7, &session, &err), INF_ABORTED);
+    cr_expect_str_eq(err.text,
+                     "session 7: this connection has none of this id, or a restart of "
+                     "the daemon lost it; open it, and begin the sequence again");
 }

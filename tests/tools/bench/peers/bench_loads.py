@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench_loads.py BUILD SOURCE_ROOT [--rounds N] [--models NAME,...] [--plans]
+
+From the order to load a model to its first answer: the daemon and onnxruntime-node, in turn, round
+after round, on the same generated ONNX files. NODE_PATH says where onnxruntime-node is. Each
+measurement has a process of its own, with files in the page cache. Kernels are not raced. With
+--plans, the daemon loads what it has compiled before. Needs numpy.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PEER = """
+const ort = require('onnxruntime-node');
+(async () => {
+  const data = new Float32Array(3 * 224 * 224);
+  const begin = process.hrtime.bigint();
+  const session = await ort.InferenceSession.create(process.argv[1]);
+  const created = process.hrtime.bigint();
+  const feeds = {[session.inputNames[0]]: new ort.Tensor('float32', data, [1, 3, 224, 224])};
+  await session.run(feeds);
+  console.log(Number(created - begin) / 1e6, Number(process.hrtime.bigint() - begin) / 1e6);
+})();
+"""
+GENERATORS = {
+    'mobilenet-v2': ['gen_mobilenet_v2.py', '--float'],
+    'resnet-18': ['gen_resnet50.py'],
+    'resnet-50': ['gen_resnet50.py'],
+}
+
+parser = argparse.ArgumentParser()
+parser.add_argument('build')
+parser.add_argument('root')
+parser.add_argument('--rounds', type=int, default=7)
+parser.add_argument('--models', default=','.join(GENERATORS))
+parser.add_argument('--plans', action='store_true')
+options = parser.parse_args()
+root = Path(options.root).resolve()
+sys.path.insert(0, str(root / 'client/python'))
+import inferd
+import numpy
+
+
+def generate(folder, name):
+    (folder / name).mkdir(parents=True)
+    path = folder / name / 'model.onnx'
+    generator, *arguments = GENERATORS[name]
+    extra = ['18'] if name == 'resnet-18' else []
+    command = [sys.executable, root / 'tests/tools/gen' / generator, *arguments, path, *extra]
+    subprocess.run(command, check=True)
+    return path
+
+
+def measure_peer(path):
+    """Returns the times of create, and of create and the first answer, in ms."""
+    shown = subprocess.run(['node', '-e', PEER, path], check=True, capture_output=True, text=True)
+    return [float(word) for word in shown.stdout.split()]
+
+
+def measure_daemon(folder, name):
+    """Returns the time of the load as the daemon logs it, and until the first answer, in ms."""
+    run = folder / 'run'
+    run.mkdir(exist_ok=True)
+    command = [f'{options.build}/daemon/inferd', f'--runtime-dir={run}',
+               f'--repository={folder}/models', f'--cache-dir={folder}/cache', '--load-all=no',
+               '--backends=cpu', '--race=never', '--watch=never']
+    if not options.plans:
+        command.append('--plan-bytes-max=0')
+    log = open(folder / 'log', 'w+')
+    process = subprocess.Popen(command, stderr=log)
+    try:
+        while not (run / 'admin.sock').exists() or 'serving' not in (folder / 'log').read_text():
+            time.sleep(0.01)
+        picture = numpy.zeros((1, 3, 224, 224), numpy.float32)
+        with inferd.Client(f'{run}/admin.sock') as client:
+            begin = time.monotonic()
+            client.load(name)
+            client.infer(name, {'x': picture})
+            first = (time.monotonic() - begin) * 1000
+        time.sleep(0.3)  # keeps the plan and what was raced
+    finally:
+        process.terminate()
+        process.wait()
+    loaded = next(line for line in (folder / 'log').read_text().splitlines()
+                  if 'model loaded' in line)
+    return [float(loaded.split(' ms=')[1].split()[0]), first]
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='inferd-loads-') as temporary:
+        folder = Path(temporary)
+        (folder / 'cache').mkdir()
+        for name in options.models.split(','):
+            path = generate(folder / 'models', name)
+            measure_daemon(folder, name)  # with --plans, keeps the plan
+            measure_peer(path)
+            rows = [measure_daemon(folder, name) + measure_peer(path)
+                    for _ in range(options.rounds)]
+            load, first, create, peer = map(statistics.median, zip(*rows))
+            ratio = statistics.median(row[1] / row[3] for row in rows)
+            print(f'{name}: load {load:.0f}, with the first answer {first:.1f} ms; '
+                  f'onnxruntime-node create {create:.1f}, with the first answer {peer:.1f} ms; '
+                  f'{ratio:.2f} times the peer; least {min(r[1] for r in rows):.1f} and '
+                  f'{min(r[3] for r in rows):.1f}', flush=True)
+
+
+main()
