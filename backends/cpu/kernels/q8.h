@@ -70,6 +70,8 @@ struct inf_q8_gemms {
     inf_q8_widen_fn *widen;
     // Returns the sum of `count` bytes, each XORed with `flip`.
     int32_t (*sum)(const uint8_t *bytes, size_t count, uint8_t flip);
+    // Copies `count` bytes, each XORed with `flip`. The ranges do not overlap.
+    void (*copy)(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip);
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
     // Prepares this thread for calls with panels of this tile_depth, until it calls end(). NULL:

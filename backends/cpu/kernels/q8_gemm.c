@@ -87,6 +87,13 @@ static int32_t sum_bytes(const uint8_t *bytes, size_t count, uint8_t flip)
     return (int32_t)sum;
 }
 
+static void copy_bytes(uint8_t *restrict to, const uint8_t *restrict from, size_t count,
+                       uint8_t flip)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = from[i] ^ flip;
+}
+
 #define GEMM(pixels)                                                                               \
     static void gemm_##pixels##_1(const struct inf_q8_panel *panel,                                \
                                   const struct inf_q8_gemm *gemm)                                  \
@@ -125,5 +132,6 @@ const struct inf_q8_gemms INF_Q8_GEMM = {
     .rows_max = INF_QVEC_ROWS,
     .widen = INF_QVEC_WIDEN,
     .sum = sum_bytes,
+    .copy = copy_bytes,
     .gemm = {GEMMS(1), GEMMS(2)},
 };

@@ -18,10 +18,10 @@
 // flipping the top bit; the zero points are shifted accordingly. Sums are exact modulo 2^32 at
 // every ISA level, so all levels give the same bits.
 //
-// The operand of a pixel is the window of x that the pixel is computed from. If a window is one
-// pixel of x (is_direct() has the conditions), the window is not copied. Otherwise the windows of a
-// strip of pixels are copied to scratch memory. ISA levels that multiply bytes read the pixel or
-// the copy; other levels first widen its bytes to 16 bits, also in scratch memory.
+// The operand of a pixel is the window of x that the pixel is computed from. If windows are single
+// pixels of x (is_direct() has the conditions) and unsigned, they are not copied. Otherwise the
+// operands of a strip of pixels are written to scratch memory: windows are copied, signed bytes are
+// made unsigned, and levels that cannot multiply bytes get 16-bit numbers.
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/windows.h"
@@ -240,42 +240,97 @@ static bool reads_in_place(const struct product *product, const struct strip *st
     // Kernels with tile registers read INF_TILE_ROWS operands at once.
     size_t count = inf_size_align(strip->count, INF_TILE_ROWS);
     bool inside = product->gemms->begin == NULL || strip->first + count <= product->pixels;
-    return product->direct && product->gemms->widen == NULL && inside;
+    return product->direct && product->gemms->widen == NULL && product->terms.flip == 0 && inside;
 }
 
-// Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
-// are pixels of x that are read in place, or are written to `scratch`.
-static void prepare_strip(const struct product_task *task, struct strip *strip, size_t group,
-                          char *scratch)
+// Where the parts of a worker's scratch memory are.
+struct scratch {
+    int32_t *sums;     // of each operand of a strip
+    uint8_t *window;   // one window before it is widened
+    uint8_t *operands; // of a strip
+};
+
+static struct scratch scratch_of(const struct product *product, char *memory)
+{
+    struct scratch scratch = {.sums = (int32_t *)memory};
+    scratch.window = (uint8_t *)(scratch.sums + product->strip_pixels);
+    scratch.operands = scratch.window;
+    if (product->gemms->widen != NULL)
+        scratch.operands += INF_CPU_QUAD * product->quads + INF_Q8_WINDOW_SLACK;
+    return scratch;
+}
+
+static size_t scratch_size(const struct product *product)
+{
+    size_t size = product->strip_pixels * (product->operand_size + sizeof(int32_t));
+    if (product->gemms->begin != NULL)
+        size += INF_TILE_CALL_ROWS * product->operand_size;
+    size += INF_CPU_QUAD * product->quads + (size_t)2 * INF_Q8_WINDOW_SLACK;
+    return inf_size_align(size, 64) + 64;
+}
+
+// Writes the operands of the pixels of a strip to scratch memory: windows of x, or pixels.
+static void copy_operands(const struct product_task *task, const struct strip *strip, size_t group,
+                          const struct scratch *scratch)
 {
     const struct product *product = task->product;
     const struct inf_q8_gemms *gemms = product->gemms;
-    uint8_t *operands = (uint8_t *)scratch;
-    int32_t *sums = (int32_t *)(scratch + product->strip_pixels * product->operand_size);
-    uint8_t *window = (uint8_t *)(sums + product->strip_pixels);
-    const uint8_t *x = task->x + strip->first * product->windows.channels;
-    bool in_place = reads_in_place(product, strip);
-    uint8_t flip = product->direct ? product->terms.flip : 0; // inf_q8_windows_copy() flips too
-    strip->a = in_place ? x : operands;
-    strip->a_step = in_place ? product->windows.channels : product->operand_size;
-    if (in_place && !product->has_zeros)
+    const struct inf_q8_windows *windows = &product->windows;
+    const uint8_t *x = task->x + strip->first * windows->channels;
+    uint8_t flip = product->terms.flip;
+    if (product->direct && gemms->widen == NULL) {
+        gemms->copy(scratch->operands, x, strip->count * product->operand_size, flip);
         return;
-    for (size_t i = 0; i < strip->count; i++) {
-        const uint8_t *bytes = x + i * product->windows.channels;
-        if (!product->direct) {
-            uint8_t *to = gemms->widen != NULL ? window : operands + i * strip->a_step;
-            inf_q8_windows_copy(&product->windows, &product->terms, task->x, group,
-                                strip->first + i, to);
-            bytes = to;
-        } else if (!in_place && gemms->widen == NULL) {
-            memcpy(operands + i * strip->a_step, bytes, product->depth);
-        }
-        if (product->has_zeros)
-            sums[i] = gemms->sum(bytes, product->depth, flip);
-        if (gemms->widen != NULL)
-            gemms->widen(operands + i * strip->a_step, bytes, product->quads, flip);
     }
-    strip->sums = product->has_zeros ? sums : NULL;
+    struct inf_q8_cursor cursor = inf_q8_windows_start(windows, task->x, group, strip->first);
+    for (size_t i = 0; i < strip->count; i++) {
+        uint8_t *operand = scratch->operands + i * product->operand_size;
+        if (product->direct) {
+            gemms->widen(operand, x + i * windows->channels, product->quads, flip);
+        } else if (gemms->widen != NULL) {
+            inf_q8_windows_copy_next(windows, &product->terms, &cursor, scratch->window);
+            gemms->widen(operand, scratch->window, product->quads, 0);
+        } else {
+            inf_q8_windows_copy_next(windows, &product->terms, &cursor, operand);
+        }
+    }
+}
+
+// Computes the sum of the bytes of each operand of a strip.
+static void sum_operands(const struct product_task *task, const struct strip *strip, size_t group,
+                         const struct scratch *scratch)
+{
+    const struct product *product = task->product;
+    const struct inf_q8_windows *windows = &product->windows;
+    struct inf_q8_cursor cursor = inf_q8_windows_start(windows, task->x, group, strip->first);
+    for (size_t i = 0; i < strip->count; i++) {
+        const uint8_t *bytes = task->x + (strip->first + i) * windows->channels;
+        uint8_t flip = product->terms.flip;
+        if (!product->direct) {
+            inf_q8_windows_copy_next(windows, &product->terms, &cursor, scratch->window);
+            bytes = scratch->window;
+            flip = 0;
+        }
+        scratch->sums[i] = product->gemms->sum(bytes, product->depth, flip);
+    }
+}
+
+// Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
+// are pixels of x that are read in place, or are written to `memory`.
+static void prepare_strip(const struct product_task *task, struct strip *strip, size_t group,
+                          char *memory)
+{
+    const struct product *product = task->product;
+    const struct scratch scratch = scratch_of(product, memory);
+    bool in_place = reads_in_place(product, strip);
+    strip->a = in_place ? task->x + strip->first * product->windows.channels : scratch.operands;
+    strip->a_step = in_place ? product->windows.channels : product->operand_size;
+    strip->sums = product->has_zeros ? scratch.sums : NULL;
+    // The sums come first: copying a window for its sum overwrites the operands.
+    if (product->has_zeros)
+        sum_operands(task, strip, group, &scratch);
+    if (!in_place)
+        copy_operands(task, strip, group, &scratch);
 }
 
 // Returns the number that the first pixel of a strip is a multiple of.
@@ -438,26 +493,20 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     choose_strips(product, step);
     bool widens = product->gemms->widen != NULL;
     product->operand_size = (widens ? 2 : 1) * INF_CPU_QUAD * product->quads;
-    bool tiles = product->gemms->begin != NULL;
-    if (product->direct && !widens && !product->has_zeros && !tiles)
+    bool reads_x = product->direct && !widens && product->terms.flip == 0;
+    if (reads_x && !product->has_zeros && product->gemms->begin == NULL)
         return INF_OK;
-    size_t operands = product->strip_pixels * (product->operand_size + sizeof(int32_t));
-    if (tiles)
-        operands += INF_TILE_CALL_ROWS * product->operand_size;
-    product->scratch_step = inf_size_align(operands + INF_CPU_QUAD * product->quads, 64) + 64;
+    product->scratch_step = scratch_size(product);
     step->scratch_count = inf_q8_scratch_count(product->workers * product->scratch_step);
     return INF_OK;
 }
 
-// Returns true if the pixels of x can be read without copying windows, provided that windows are
-// 1x1. The size of a pixel must be a multiple of four bytes, because kernels read four bytes at a
-// time and must not read beyond the last pixel. x must be unsigned, unless the ISA level widens
-// pixels: widening makes them unsigned.
-static bool is_direct(const struct product *product, const struct inf_cpu_step *step)
+// Returns true if the operand of a pixel of y is a pixel of x, provided that windows are 1x1. The
+// size of a pixel must be a multiple of four bytes, because kernels read four bytes at a time and
+// must not read beyond the last pixel.
+static bool is_direct(const struct product *product)
 {
-    return product->windows.groups == 1 && product->depth % INF_CPU_QUAD == 0 &&
-           (step->isa->q8->gemm->widen != NULL ||
-            step->graph->values[step->node->inputs[0]].dtype == INF_DTYPE_U8);
+    return product->windows.groups == 1 && product->depth % INF_CPU_QUAD == 0;
 }
 
 static bool is_pointwise(const struct inf_window *window)
@@ -481,8 +530,9 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     product->depth = (size_t)(filter->dims[0] * filter->dims[1]) * product->windows.inputs;
     product->pixels =
         (size_t)(x->dims[0] * product->windows.height.output * product->windows.width.output);
-    product->direct = is_direct(product, step) && is_pointwise(&product->windows.height) &&
+    product->direct = is_direct(product) && is_pointwise(&product->windows.height) &&
                       is_pointwise(&product->windows.width);
+    product->windows.images = (size_t)x->dims[0];
     product->matrices = 1;
     step->kernel = product->direct ? "q8 1x1" : "q8 conv";
     return product_make(product, step, err);
@@ -533,10 +583,11 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     product->windows.channels = product->depth;
     product->windows.inputs = product->depth;
     product->windows.groups = 1;
+    product->windows.images = 1;
     product->outputs = (size_t)y->dims[y->rank - 1];
     product->matrices = count_matrices(inf_cpu_input_shape(step->graph, node, 1));
     product->pixels = inf_shape_elements(y) / product->outputs / product->matrices;
-    product->direct = is_direct(product, step);
+    product->direct = is_direct(product);
     product->windows.height =
         (struct inf_window){.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
     product->windows.width = product->windows.height;

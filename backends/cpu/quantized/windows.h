@@ -11,12 +11,30 @@ struct inf_q8_windows {
     size_t channels; // channels in a pixel of x
     size_t groups;   // groups of channels that are multiplied separately
     size_t inputs;   // channels of x in one group
+    size_t images;
 };
 
-// Copies the bytes of x that the window of one pixel of y covers to `to`, and makes them unsigned:
-// [height of the window][width of the window][inputs]. `pixel` counts the pixels of all images.
-// Only channels of group `group` are copied. Padding becomes the zero point of x.
-void inf_q8_windows_copy(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
-                         const uint8_t *x, size_t group, size_t pixel, uint8_t *to);
+// The window that inf_q8_windows_copy_next() copies next.
+struct inf_q8_cursor {
+    const uint8_t *image; // the first byte of the image, in the group of channels that is copied
+    const uint8_t *end;   // the end of all images
+    size_t row, column;   // the pixel of y that has the window
+};
+
+// Bytes behind a copied window that may be overwritten with any values.
+#define INF_Q8_WINDOW_SLACK 16
+
+// Returns a cursor at the window of pixel `pixel` of y, which counts the pixels of all images. `x`
+// is the first image. Only channels of group `group` are copied.
+struct inf_q8_cursor inf_q8_windows_start(const struct inf_q8_windows *windows, const uint8_t *x,
+                                          size_t group, size_t pixel);
+
+// Copies the bytes of x that the window covers to `to`, and makes them unsigned: [height of the
+// window][width of the window][inputs]. Padding becomes the zero point of x. Up to
+// INF_Q8_WINDOW_SLACK bytes behind the window are overwritten. Moves the cursor to the window of
+// the next pixel of y.
+void inf_q8_windows_copy_next(const struct inf_q8_windows *windows,
+                              const struct inf_q8_params *terms, struct inf_q8_cursor *cursor,
+                              uint8_t *to);
 
 #endif

@@ -93,11 +93,17 @@ static int32_t sum_bytes(const uint8_t *bytes, size_t count, uint8_t flip)
     return inf_gemm_q8_vnni.sum(bytes, count, flip);
 }
 
+static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
+{
+    inf_gemm_q8_vnni.copy(to, from, count, flip);
+}
+
 const struct inf_q8_gemms INF_Q8_GEMM = {
     .name = INF_Q8_NAME,
     .width = INF_QVEC_WIDTH,
     .rows_max = INF_TILE_CALL_ROWS,
     .sum = sum_bytes,
+    .copy = copy_bytes,
     .gemm = {{[0 ... INF_TILE_CALL_ROWS - 1] = multiply_narrow},
              {[0 ... INF_TILE_CALL_ROWS - 1] = multiply_wide}},
     .begin = inf_tile_begin,
