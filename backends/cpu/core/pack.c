@@ -209,7 +209,7 @@ static struct inf_cpu_bytes bytes_of(const struct inf_cpu_matrix *matrix)
                                   .columns = matrix->columns,
                                   .transposed = matrix->transposed,
                                   .group = matrix->group > 0 ? matrix->group : matrix->columns,
-                                  .flip = matrix->flip};
+                                  .zero = matrix->zero};
 }
 
 // Writes the bytes of the original constant to `data`, restored from its panels.
@@ -258,7 +258,7 @@ static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_mat
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group &&
-           a->bytes == b->bytes && a->flip == b->flip && same_winograd(a->winograd, b->winograd);
+           a->bytes == b->bytes && a->zero == b->zero && same_winograd(a->winograd, b->winograd);
 }
 
 // Takes a reference and returns true. Returns false if the reference count is already 0, because

@@ -45,7 +45,7 @@ struct inf_cpu_matrix {
     // of one convolution group), and no panel has columns of two groups.
     size_t group;
     bool bytes;   // true: elements are 8-bit numbers, and `paired` is 0
-    uint8_t flip; // 0 or 128: packing XORs each 8-bit number with it
+    uint8_t zero; // packing subtracts it from each 8-bit number, modulo 256
     // If not NULL, the constant holds weights of 3x3 windows, [9][input channels][columns], and
     // packing transforms them for this form of Winograd's algorithm. The matrix is then
     // [side * side][input channels][columns], and `rows` is side * side * input channels. Points to

@@ -51,7 +51,7 @@ static void pack_part(const struct part *part, const uint8_t *from, int8_t *to)
         const uint8_t *at = from + index_of(matrix, row, part->first);
         int8_t *quad = to + row / INF_CPU_QUAD * part->width * INF_CPU_QUAD + row % INF_CPU_QUAD;
         for (size_t c = 0; c < part->columns; c++)
-            quad[c * INF_CPU_QUAD] = (int8_t)(at[c * across] ^ matrix->flip);
+            quad[c * INF_CPU_QUAD] = (int8_t)(at[c * across] - matrix->zero);
     }
 }
 
@@ -64,7 +64,7 @@ static void restore_part(const struct part *part, const int8_t *from, uint8_t *t
         const int8_t *quad =
             from + row / INF_CPU_QUAD * part->width * INF_CPU_QUAD + row % INF_CPU_QUAD;
         for (size_t c = 0; c < part->columns; c++)
-            at[c * across] = (uint8_t)quad[c * INF_CPU_QUAD] ^ matrix->flip;
+            at[c * across] = (uint8_t)(quad[c * INF_CPU_QUAD] + matrix->zero);
     }
 }
 

@@ -25,7 +25,7 @@ struct inf_cpu_bytes {
     size_t rows, columns;
     bool transposed; // true: stored as [columns][rows]
     size_t group;    // number of columns in a convolution group; a divisor of `columns`
-    uint8_t flip;    // 0 or 128: byte ^ flip is the signed number
+    uint8_t zero;    // byte - zero, modulo 256, is the signed number that is packed
 };
 
 // Returns the size in bytes of all panels of the matrix.

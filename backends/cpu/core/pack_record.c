@@ -10,7 +10,7 @@
 // What a record says about a pack. It has no padding.
 struct pack_description {
     uint64_t rows, columns, paired, group;
-    uint8_t transposed, bytes, flip, has_winograd;
+    uint8_t transposed, bytes, zero, has_winograd;
     uint32_t winograd_pairs;
     double winograd_points[INF_WINOGRAD_PAIRS_MAX];
     char isa[16]; // name of the ISA level
@@ -29,7 +29,7 @@ void inf_cpu_pack_record_write(const struct inf_blob_form *form, struct inf_form
                                            .group = matrix->group,
                                            .transposed = matrix->transposed,
                                            .bytes = matrix->bytes,
-                                           .flip = matrix->flip,
+                                           .zero = matrix->zero,
                                            .has_winograd = matrix->winograd != NULL};
     size_t part = pack->lower != NULL ? form->size_bytes / 2 : form->size_bytes;
     snprintf(description.isa, sizeof description.isa, "%s", pack->isa->name);
@@ -90,9 +90,9 @@ bool inf_cpu_pack_record_read(struct inf_cpu_pack *pack, const struct inf_form_r
     matrix->group = (size_t)description->group;
     matrix->transposed = description->transposed == 1;
     matrix->bytes = description->bytes == 1;
-    matrix->flip = description->flip;
+    matrix->zero = description->zero;
     if (description->transposed > 1 || description->bytes > 1 || description->has_winograd > 1 ||
-        (description->flip & 0x7f) != 0 || matrix->columns == 0 || rows == 0 ||
+        (description->bytes == 0 && description->zero != 0) || matrix->columns == 0 || rows == 0 ||
         (matrix->bytes && matrix->paired > 0) ||
         (matrix->paired > 0 && rows % matrix->paired != 0) ||
         (matrix->group > 0 && matrix->columns % matrix->group != 0))

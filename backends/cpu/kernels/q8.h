@@ -8,6 +8,7 @@
 #ifndef INF_BACKENDS_CPU_KERNELS_Q8_H
 #define INF_BACKENDS_CPU_KERNELS_Q8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,22 @@ struct inf_q8_requant {
     int32_t zero;
 };
 
+// Weights are signed bytes, but a weight minus its zero point may need nine bits. The packed bytes
+// are the low eight bits; a carry adds the rest, which is -256, 0 or 256, for four bytes of the
+// operand. Its weights are two blocks in the layout of `w`. The products with the first block,
+// INF_Q8_CARRY_TWICE times -1, 0 or 1, are added twice, and those with the second block,
+// INF_Q8_CARRY_ONCE times the same, once: 2 * 127 + 2 = 256.
+struct inf_q8_carry {
+    // Of a panel: the segment and the group of four bytes. Of a depthwise window: the tap along the
+    // width and the group of four rows.
+    size_t segment, quad;
+    const int8_t *w;
+};
+
+#define INF_Q8_CARRY_TWICE  127
+#define INF_Q8_CARRY_ONCE   2
+#define INF_Q8_CARRY_BLOCKS 2
+
 // The columns of a product that one kernel call computes, with their weights, and the parameters
 // that are the same for all pixels.
 struct inf_q8_panel {
@@ -37,6 +54,8 @@ struct inf_q8_panel {
     const int32_t *bias; // bias, indexed by column, padded
     // Zero points of the weights, indexed by column, padded; NULL: all zero points are 0.
     const int32_t *zeros;
+    const struct inf_q8_carry *carries;
+    size_t carry_count;
     struct inf_q8_requant requant;
     size_t y_step;     // elements between the results of neighbouring pixels
     size_t columns;    // columns that are written: all except the padding of the last vector
@@ -90,12 +109,14 @@ struct inf_q8_columns {
     size_t count; // columns
     // bytes in a column: one for each channel of the block; the last block may have fewer
     size_t channels;
+    bool readable; // a whole block of bytes may be read at each column; those behind `channels` are
+                   // of any value, and so are their lanes in the interleaved columns
     uint8_t flip;  // 0 or 128: byte ^ flip is the unsigned number
     size_t y_step; // bytes between neighbouring interleaved columns (4 rows of one column)
 };
 
-// A depthwise window on one block of channels. x, w, bias and zeros are in interleaved order, which
-// is described at struct inf_q8_depthwise below.
+// A depthwise window on one block of channels. x, w and bias are in interleaved order, which is
+// described at struct inf_q8_depthwise below.
 struct inf_q8_window {
     size_t kernel; // taps along the width
     size_t fours;  // groups of four rows of taps; rows that complete the last group are 0
@@ -105,8 +126,9 @@ struct inf_q8_window {
     size_t y_step;        // bytes between neighbouring pixels of y
     size_t channels;      // channels of the block that are written
     const int8_t *w;      // weights [kernel][fours][interleaved bytes]
-    const int32_t *bias;  // bias of the channels, interleaved in the same way as `zeros`
-    const int32_t *zeros; // zero points of the weights, interleaved; NULL: all zero points are 0
+    const int32_t *bias;  // bias of the channels, interleaved
+    const struct inf_q8_carry *carries;
+    size_t carry_count;
     struct inf_q8_requant requant; // `scale` is not NULL; `zero` is 0 to 255
     uint8_t y_flip;                // 0 or 128: each byte of the result is XORed with this value
 };

@@ -15,7 +15,7 @@ INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
 }
 
 // Interleaves the bytes of the first `row_count` of four rows; the bytes of the other rows are 0.
-// `whole` is true if each column has a full block of channels.
+// `whole` is true if a full block of channels may be read at each column.
 INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8_t *y,
                                      const size_t row_count, const bool whole)
 {
@@ -42,7 +42,7 @@ INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8
 
 static void interleave_columns(const struct inf_q8_columns *columns, uint8_t *y)
 {
-    bool whole = columns->channels == WIDTH;
+    bool whole = columns->readable || columns->channels == WIDTH;
     size_t row_count = 0;
     while (row_count < 4 && columns->rows[row_count] != NULL)
         row_count++;
@@ -71,19 +71,35 @@ INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *windo
     return qvec_bytes_flip(qvec_pack(y), qvec_bytes_all(window->y_flip));
 }
 
+// Adds the products of the weights' ninth bits (struct inf_q8_carry) to the sums of one pixel.
+INF_QVEC_INLINE void add_carries(const struct inf_q8_window *window, const uint8_t *columns,
+                                 inf_qvec *sums)
+{
+    for (size_t c = 0; c < window->carry_count; c++) {
+        const struct inf_q8_carry *carry = &window->carries[c];
+        const uint8_t *from =
+            columns +
+            (carry->segment * window->tap_step * window->fours + carry->quad) * 4 * WIDTH;
+        INF_QVEC_UNROLL
+        for (size_t v = 0; v < VECTORS; v++) {
+            inf_qvec_x x = qvec_x(qvec_load((const int32_t *)(from + v * WIDTH)));
+            inf_qvec_w twice = qvec_w(carry->w + v * WIDTH);
+            sums[v] = qvec_dot(qvec_dot(sums[v], x, twice), x, twice);
+            sums[v] = qvec_dot(sums[v], x, qvec_w(carry->w + (4 + v) * WIDTH));
+        }
+    }
+}
+
 // Computes the bytes of one pixel.
 INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
                                              const uint8_t *columns, const size_t kernel,
-                                             const size_t fours, const bool zeros)
+                                             const size_t fours)
 {
-    static const int8_t ones[4 * INF_QVEC_WIDTH] = {[0 ... 4 * INF_QVEC_WIDTH - 1] = 1};
     const int8_t *w = window->w;
-    inf_qvec sums[VECTORS], x_sums[VECTORS];
+    inf_qvec sums[VECTORS];
     INF_QVEC_UNROLL
-    for (size_t v = 0; v < VECTORS; v++) {
+    for (size_t v = 0; v < VECTORS; v++)
         sums[v] = qvec_load(window->bias + v * INF_QVEC_WIDTH);
-        x_sums[v] = qvec_all(0);
-    }
     for (size_t k = 0; k < kernel; k++) {
         const uint8_t *from = columns + k * window->tap_step * fours * 4 * WIDTH;
         for (size_t four = 0; four < fours; four++) {
@@ -91,27 +107,23 @@ INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
             for (size_t v = 0; v < VECTORS; v++, from += WIDTH, w += WIDTH) {
                 inf_qvec_x x = qvec_x(qvec_load((const int32_t *)from));
                 sums[v] = qvec_dot(sums[v], x, qvec_w(w));
-                if (zeros)
-                    x_sums[v] = qvec_dot(x_sums[v], x, qvec_w(ones));
             }
         }
     }
-    INF_QVEC_UNROLL
-    for (size_t v = 0; v < VECTORS; v++)
-        if (zeros)
-            sums[v] =
-                qvec_less_each(sums[v], qvec_load(window->zeros + v * INF_QVEC_WIDTH), x_sums[v]);
+    add_carries(window, columns, sums);
     return requantize_sums(window, sums);
 }
 
 INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const uint8_t *columns,
                                     size_t pixels, uint8_t *y, const size_t kernel,
-                                    const size_t fours, const bool zeros)
+                                    const size_t fours)
 {
     const size_t step = window->x_step * fours * 4 * WIDTH;
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
-        inf_qvec_bytes bytes = compute_pixel(window, columns, kernel, fours, zeros);
-        if (window->channels == WIDTH) {
+        inf_qvec_bytes bytes = compute_pixel(window, columns, kernel, fours);
+        // If pixels are neighbours, what is written behind one of them is replaced by the next ones.
+        bool packed = window->y_step == window->channels && pixels * window->y_step >= WIDTH;
+        if (window->channels == WIDTH || packed) {
             qvec_bytes_store(y, bytes);
         } else {
             uint8_t some[4 * INF_QVEC_WIDTH];
@@ -126,14 +138,12 @@ static void run_window(const struct inf_q8_window *window, const uint8_t *column
 {
     size_t kernel = window->kernel;
     size_t fours = window->fours;
-    if (window->zeros != NULL)
-        compute_pixels(window, columns, pixels, y, kernel, fours, true);
-    else if (kernel == 3 && fours == 1)
-        compute_pixels(window, columns, pixels, y, 3, 1, false);
+    if (kernel == 3 && fours == 1)
+        compute_pixels(window, columns, pixels, y, 3, 1);
     else if (kernel == 5 && fours == 2)
-        compute_pixels(window, columns, pixels, y, 5, 2, false);
+        compute_pixels(window, columns, pixels, y, 5, 2);
     else
-        compute_pixels(window, columns, pixels, y, kernel, fours, false);
+        compute_pixels(window, columns, pixels, y, kernel, fours);
 }
 
 const struct inf_q8_depthwise INF_Q8_DEPTHWISE = {WIDTH, interleave_columns, run_window};

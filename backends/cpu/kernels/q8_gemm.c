@@ -43,6 +43,22 @@ INF_QVEC_INLINE void add_products(inf_qvec (*sum)[INF_Q8_VECTORS_MAX], size_t qu
     }
 }
 
+// Adds the products of the weights' ninth bits (struct inf_q8_carry).
+INF_QVEC_INLINE void add_carry(inf_qvec (*sum)[INF_Q8_VECTORS_MAX],
+                               const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                               const struct inf_q8_carry *carry, const size_t pixels,
+                               const size_t vectors)
+{
+    const int8_t *once = carry->w + 4 * vectors * INF_QVEC_WIDTH;
+    INF_QVEC_UNROLL
+    for (size_t part = 0; part < INF_QVEC_PARTS; part++) {
+        const uint8_t *a = gemm->a[carry->segment] + 4 * (part * panel->quads + carry->quad);
+        add_products(sum, 1, a, gemm->a_step, carry->w, part, pixels, vectors);
+        add_products(sum, 1, a, gemm->a_step, carry->w, part, pixels, vectors);
+        add_products(sum, 1, a, gemm->a_step, once, part, pixels, vectors);
+    }
+}
+
 INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
                                     const struct inf_q8_gemm *gemm, const size_t pixels,
                                     const size_t vectors)
@@ -61,6 +77,8 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
             add_products(sum, panel->quads, gemm->a[s] + part * 4 * panel->quads, gemm->a_step, w,
                          part, pixels, vectors);
     }
+    for (size_t c = 0; c < panel->carry_count; c++)
+        add_carry(sum, panel, gemm, &panel->carries[c], pixels, vectors);
     if (panel->zeros == NULL && panel->requant.scale != NULL &&
         panel->columns == vectors * INF_QVEC_WIDTH) {
         INF_QVEC_UNROLL

@@ -4,7 +4,7 @@
 // under the windows are interleaved in scratch memory (struct inf_q8_depthwise shows how), and then
 // multiplied and summed.
 #include "backends/cpu/native/work.h"
-#include "backends/cpu/quantized/q8.h"
+#include "backends/cpu/quantized/fold.h"
 #include "backends/graph/shape/infer.h"
 
 #include <string.h>
@@ -82,10 +82,18 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
 struct strip {
     const struct block *block;
     const uint8_t *image;
+    const uint8_t *end; // the end of all images
     int64_t row, column; // position of the window's first tap in x
     size_t columns;
     uint8_t *interleaved;
 };
+
+// Returns at how many columns of a row `width` bytes may be read. Columns are `step` bytes apart.
+static size_t count_readable(const uint8_t *row, const uint8_t *end, size_t width, size_t step)
+{
+    size_t left = (size_t)(end - row);
+    return left < width ? 0 : (left - width) / step + 1;
+}
 
 // Interleaves columns `begin` to `end` (exclusive) of x for four rows of taps. `inside` is true if
 // the columns lie inside x, and false if they are padding.
@@ -100,10 +108,11 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     if (inside)
         first += (size_t)(strip->column + (int64_t)begin) * depthwise->channels;
     struct inf_q8_columns columns = {.step = inside ? depthwise->channels : 0,
-                                     .count = end - begin,
                                      .channels = block->window.channels,
                                      .flip = depthwise->flip,
                                      .y_step = fours * FOUR * width};
+    size_t count = end - begin;
+    size_t readable = count; // columns at which `width` bytes may be read
     for (size_t i = 0; i < FOUR; i++) {
         int64_t tap = (int64_t)(four * FOUR + i);
         int64_t row = strip->row + tap * depthwise->height.dilation;
@@ -112,10 +121,22 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
         bool there = inside && row >= 0 && row < depthwise->height.input;
         columns.rows[i] =
             (there ? strip->image + (size_t)row * row_size : depthwise->padding) + first;
+        if (there)
+            readable = INF_MIN(readable, count_readable(columns.rows[i], strip->end, width,
+                                                        depthwise->channels));
     }
-    if (end > begin)
-        block->loops->interleave(&columns,
-                                 strip->interleaved + (begin * fours + four) * FOUR * width);
+    uint8_t *y = strip->interleaved + (begin * fours + four) * FOUR * width;
+    columns.readable = true;
+    columns.count = readable;
+    if (readable > 0)
+        block->loops->interleave(&columns, y);
+    if (readable == count)
+        return;
+    columns.readable = false;
+    columns.count = count - readable;
+    for (size_t i = 0; i < FOUR && columns.rows[i] != NULL; i++)
+        columns.rows[i] += readable * columns.step;
+    block->loops->interleave(&columns, y + readable * columns.y_step);
 }
 
 static void interleave_strip(const struct depthwise *depthwise, const struct strip *strip)
@@ -130,11 +151,12 @@ static void interleave_strip(const struct depthwise *depthwise, const struct str
     }
 }
 
-static void compute_row(const struct depthwise *depthwise, const uint8_t *image, int64_t y_row,
-                        uint8_t *y, uint8_t *scratch)
+static void compute_row(const struct depthwise *depthwise, const uint8_t *image, const uint8_t *end,
+                        int64_t y_row, uint8_t *y, uint8_t *scratch)
 {
     const struct inf_window *w = &depthwise->width;
     struct strip strip = {.image = image,
+                          .end = end,
                           .row = y_row * depthwise->height.stride - depthwise->height.pad_before,
                           .interleaved = scratch};
     for (size_t pixel = 0; pixel < (size_t)w->output; pixel += depthwise->pixels_max) {
@@ -164,8 +186,8 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
     uint8_t *scratch = task->scratch + worker * depthwise->scratch_step;
     for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, 1); i < end; i++)
-        compute_row(depthwise, task->x + image * x_size, (int64_t)i,
-                    task->y + (image * rows + i) * y_step, scratch);
+        compute_row(depthwise, task->x + image * x_size, task->x + depthwise->batch * x_size,
+                    (int64_t)i, task->y + (image * rows + i) * y_step, scratch);
 }
 
 static void depthwise_run(const struct inf_cpu_step *step)
@@ -215,25 +237,40 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
     block->loops->interleave(&columns, y);
 }
 
-// Interleaves the weights of a block in the same way as x. `w` points to the first weight of the
-// block.
-static void interleave_weights(const struct depthwise *depthwise, const struct block *block,
-                               const uint8_t *w, uint8_t w_flip, uint8_t *y)
+// One group of four rows of taps of a block, with what is packed of each weight.
+struct group {
+    size_t tap, four; // tap along the width, and group of four rows
+    uint8_t rows[FOUR][256];
+    bool has_carry;
+};
+
+// Sets the rows of a group to the packed bytes of the weights; or, if `carry_factor` is not 0, to
+// their carries (fold.h) times that factor.
+static void fill_group(const struct depthwise *depthwise, const struct block *block,
+                       const struct inf_q8_params *params, const uint8_t *w, int32_t carry_factor,
+                       struct group *group)
 {
-    size_t kernel = block->window.kernel;
-    struct inf_q8_columns columns = {
-        .count = 1, .channels = block->window.channels, .flip = w_flip};
-    for (size_t k = 0; k < kernel; k++) {
-        for (size_t four = 0; four < block->window.fours; four++, y += FOUR * block->loops->width) {
-            for (size_t r = 0; r < FOUR; r++) {
-                size_t tap = four * FOUR + r;
-                columns.rows[r] = tap < (size_t)depthwise->height.kernel
-                                      ? w + (tap * kernel + k) * depthwise->channels
-                                      : NULL;
-            }
-            block->loops->interleave(&columns, y);
+    memset(group->rows, 0, sizeof group->rows);
+    for (size_t r = 0; r < FOUR && group->four * FOUR + r < (size_t)depthwise->height.kernel; r++) {
+        size_t tap = (group->four * FOUR + r) * (size_t)depthwise->width.kernel + group->tap;
+        for (size_t c = 0; c < block->window.channels; c++) {
+            struct inf_q8_fold fold = inf_q8_fold_channel(params, block->first + c);
+            uint8_t byte = w[tap * depthwise->channels + block->first + c];
+            int8_t packed = (int8_t)(byte - fold.subtracted);
+            int32_t carry = (inf_q8_fold_value(&fold, packed) - packed) / 256;
+            group->has_carry |= carry != 0;
+            group->rows[r][c] =
+                carry_factor == 0 ? (uint8_t)packed : (uint8_t)(carry * carry_factor);
         }
     }
+}
+
+static void interleave_group(const struct block *block, const struct group *group, uint8_t *y)
+{
+    struct inf_q8_columns columns = {.count = 1, .channels = block->loops->width};
+    for (size_t r = 0; r < FOUR; r++)
+        columns.rows[r] = group->rows[r];
+    block->loops->interleave(&columns, y);
 }
 
 // The 32-bit numbers of each block that are stored before its weights, in this order. Each entry
@@ -241,17 +278,51 @@ static void interleave_weights(const struct depthwise *depthwise, const struct b
 enum {
     BIAS,
     SCALES,
-    ZEROS,
     NUMBERS
 };
 
+// Where pack_block() writes. Each pointer moves behind what was written.
+struct packing {
+    uint8_t *numbers; // the numbers of blocks, and their weights
+    uint8_t *blocks;  // the weights of carries
+    struct inf_q8_carry *carries;
+};
+
+// Interleaves the weights of a block in the same way as x, and lists their carries.
+static void pack_weights_of_block(const struct depthwise *depthwise, struct block *block,
+                                  const struct inf_q8_params *params, const uint8_t *w,
+                                  struct packing *packing)
+{
+    size_t size = FOUR * block->loops->width;
+    struct group group = {0};
+    block->window.w = (const int8_t *)packing->numbers;
+    block->window.carries = packing->carries;
+    for (group.tap = 0; group.tap < block->window.kernel; group.tap++)
+        for (group.four = 0; group.four < block->window.fours; group.four++) {
+            group.has_carry = false;
+            fill_group(depthwise, block, params, w, 0, &group);
+            interleave_group(block, &group, packing->numbers);
+            packing->numbers += size;
+            if (!group.has_carry)
+                continue;
+            *packing->carries++ =
+                (struct inf_q8_carry){group.tap, group.four, (const int8_t *)packing->blocks};
+            fill_group(depthwise, block, params, w, INF_Q8_CARRY_TWICE, &group);
+            interleave_group(block, &group, packing->blocks);
+            fill_group(depthwise, block, params, w, INF_Q8_CARRY_ONCE, &group);
+            interleave_group(block, &group, packing->blocks + size);
+            packing->blocks += INF_Q8_CARRY_BLOCKS * size;
+        }
+    block->window.carry_count = (size_t)(packing->carries - block->window.carries);
+}
+
 static void pack_block(const struct depthwise *depthwise, struct block *block,
-                       const struct inf_q8_params *params, const uint8_t *w, uint8_t *memory)
+                       const struct inf_q8_params *params, const uint8_t *w,
+                       struct packing *packing)
 {
     size_t size = FOUR * block->loops->width;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
     int32_t bias[256] = {0};
-    int32_t zeros[256] = {0};
     float scales[256] = {0};
     for (size_t i = 0; i < block->window.channels; i++) {
         size_t channel = block->first + i;
@@ -259,24 +330,60 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
         for (size_t t = 0; t < taps; t++)
             sum += (int8_t)(w[t * depthwise->channels + channel] ^ params->w_flip);
         bias[i] = inf_q8_adjusted_bias(params, channel, sum, taps);
-        zeros[i] = inf_q8_w_zero(params, channel);
         scales[i] = inf_q8_scale(params, channel);
     }
-    interleave_numbers(block, bias, memory + BIAS * size);
-    interleave_numbers(block, scales, memory + SCALES * size);
-    interleave_numbers(block, zeros, memory + ZEROS * size);
+    interleave_numbers(block, bias, packing->numbers + BIAS * size);
+    interleave_numbers(block, scales, packing->numbers + SCALES * size);
     block->window.kernel = (size_t)depthwise->width.kernel;
     block->window.fours = fours_of(&depthwise->height);
     block->window.tap_step = (size_t)depthwise->width.dilation;
     block->window.x_step = (size_t)depthwise->width.stride;
     block->window.y_step = depthwise->channels;
-    interleave_weights(depthwise, block, w + block->first, params->w_flip, memory + NUMBERS * size);
-    block->window.bias = (const int32_t *)(memory + BIAS * size);
-    block->window.zeros =
-        inf_q8_has_w_zeros(params) ? (const int32_t *)(memory + ZEROS * size) : NULL;
-    block->window.w = (const int8_t *)(memory + NUMBERS * size);
-    block->window.requant = (struct inf_q8_requant){(const float *)(memory + SCALES * size),
-                                                    params->low, params->high, params->y_zero};
+    block->window.bias = (const int32_t *)(packing->numbers + BIAS * size);
+    block->window.requant =
+        (struct inf_q8_requant){(const float *)(packing->numbers + SCALES * size), params->low,
+                                params->high, params->y_zero};
+    packing->numbers += NUMBERS * size;
+    pack_weights_of_block(depthwise, block, params, w, packing);
+}
+
+// Returns the number of groups of four rows of taps, of all blocks, that have carries.
+static size_t count_carries(const struct depthwise *depthwise, const struct inf_q8_params *params,
+                            const uint8_t *w)
+{
+    struct group group = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < depthwise->block_count; i++)
+        for (group.tap = 0; group.tap < (size_t)depthwise->width.kernel; group.tap++)
+            for (group.four = 0; group.four < fours_of(&depthwise->height); group.four++) {
+                group.has_carry = false;
+                fill_group(depthwise, &depthwise->blocks[i], params, w, 0, &group);
+                count += group.has_carry;
+            }
+    return count;
+}
+
+// Allocates the memory that the blocks are packed into.
+static enum inf_code alloc_packing(const struct depthwise *depthwise, struct inf_cpu_step *step,
+                                   const struct inf_q8_params *params, struct packing *packing,
+                                   struct inf_error *err)
+{
+    const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
+    size_t size = FOUR * step->isa->q8->depthwise->width;
+    size_t each = NUMBERS + (size_t)depthwise->width.kernel * fours_of(&depthwise->height);
+    size_t carries = count_carries(depthwise, params, w);
+    void *numbers;
+    void *blocks = NULL;
+    INF_TRY(inf_q8_alloc(&numbers, step, depthwise->block_count * each * size, err));
+    if (carries > 0)
+        INF_TRY(inf_q8_alloc(&blocks, step, carries * INF_Q8_CARRY_BLOCKS * size, err));
+    packing->numbers = numbers;
+    packing->blocks = blocks;
+    packing->carries = inf_arena_alloc(step->arena, (carries + 1) * sizeof *packing->carries);
+    if (packing->carries == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its weights", step->node->name);
+    return INF_OK;
 }
 
 static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_step *step,
@@ -288,9 +395,8 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
     enum inf_dtype y = step->graph->values[step->node->outputs[0]].dtype;
     uint8_t y_flip = y == INF_DTYPE_I8 ? 0x80 : 0;
-    size_t each = NUMBERS + (size_t)depthwise->width.kernel * fours_of(&depthwise->height);
     size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
-    void *memory;
+    struct packing packing;
     void *padding;
     depthwise->blocks =
         inf_arena_alloc(step->arena, (depthwise->channels / q8->depthwise_half->width + 1) *
@@ -299,17 +405,15 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its blocks", step->node->name);
     cut_channels(depthwise, q8);
-    INF_TRY(inf_q8_alloc(&memory, step, depthwise->block_count * each * FOUR * q8->depthwise->width,
-                         err));
+    INF_TRY(alloc_packing(depthwise, step, &params, &packing, err));
     INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
     depthwise->flip = params.flip;
     depthwise->padding = memset(padding, params.x_zero ^ params.flip, row_size);
     for (size_t i = 0; i < depthwise->block_count; i++) {
         struct block *block = &depthwise->blocks[i];
-        pack_block(depthwise, block, &params, w, memory);
+        pack_block(depthwise, block, &params, w, &packing);
         block->window.requant.zero += y_flip;
         block->window.y_flip = y_flip;
-        memory = (uint8_t *)memory + each * FOUR * block->loops->width;
     }
     return INF_OK;
 }

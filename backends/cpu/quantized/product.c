@@ -9,7 +9,8 @@
 //     sum(x * w)  -  x_zero * sum(w)  -  w_zero * sum(x)  +  depth * x_zero * w_zero
 //     in VNNI        once, in the bias    once a pixel       once, in the bias
 //
-// Constant weights are packed once, for all steps that multiply with them (pack.h). If x_zero is
+// Usually the zero points of the weights are subtracted when the weights are packed (fold.h), and
+// w_zero is 0. Constant weights are packed once, for all steps that multiply with them (pack.h). If x_zero is
 // the result of another node, as in models with dynamic quantisation, each run only updates the
 // bias of every column. If the weights, their zero points, the bias or the scales are results of
 // other nodes, each run packs them again.
@@ -24,6 +25,7 @@
 // made unsigned, and levels that cannot multiply bytes get 16-bit numbers.
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/native/work.h"
+#include "backends/cpu/quantized/fold.h"
 #include "backends/cpu/quantized/windows.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
@@ -60,7 +62,9 @@ struct product {
     size_t tile_depth;      // inf_tile_depth(quads) if gemms->begin is not NULL
     size_t pixels;          // number of pixels of y
     bool direct;            // true: a window is one pixel of x, so no window is copied
-    bool has_zeros;         // true: at least one zero point of the weights is not 0
+    // True if the zero points of the weights are subtracted when weights are packed (fold.h).
+    bool folded;
+    bool has_zeros; // true: kernels subtract the zero points of the weights
     bool transposed;        // true: the weights are stored as [outputs][depth]
     size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
     uint32_t *terms_memory; // numbers of the panels: see TERMS
@@ -101,7 +105,28 @@ enum {
 struct packing {
     uint32_t *terms; // TERMS numbers for each column of the panel
     const int8_t *w; // packed weights of the panel
+    // Where the carries of folded weights are listed, and their weights.
+    struct inf_q8_carry *carries;
+    int8_t *blocks;
 };
+
+// Lists the carries of the panel at packing->w, which has `width` columns, and adds them to the sums
+// of its columns. Returns their number.
+static size_t list_carries(const struct product *product, struct packing *packing, size_t width,
+                           uint32_t *sums)
+{
+    if (!product->folded)
+        return 0;
+    struct inf_q8_fold fold = inf_q8_fold_channel(&product->terms, 0);
+    size_t count = inf_q8_carries_count(&fold, packing->w, product->quads, width);
+    if (count == 0)
+        return 0;
+    inf_q8_carries_list(&fold, packing->w, product->quads, width, packing->carries, packing->blocks,
+                        sums);
+    packing->carries += count;
+    packing->blocks += count * INF_Q8_CARRY_BLOCKS * INF_CPU_QUAD * width;
+    return count;
+}
 
 // Sets up the panel that begins at column *first of group `group`. Its weights are packed already.
 // Advances *packing and *first to the next panel.
@@ -125,9 +150,10 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
                             .slope = slope,
                             .width = width};
     inf_cpu_bytes_sum_columns(packing->w, product->quads, width, slope);
+    size_t carries = list_carries(product, packing, width, slope);
     for (size_t i = 0; i < columns; i++) {
         size_t channel = panel->first + i;
-        zeros[i] = inf_q8_w_zero(terms, channel);
+        zeros[i] = product->folded ? 0 : inf_q8_w_zero(terms, channel);
         base[i] = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
         slope[i] -= (uint32_t)product->depth * (uint32_t)zeros[i];
         scales[i] = inf_q8_scale(terms, channel);
@@ -138,6 +164,8 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
         .w = packing->w,
         .bias = panel->bias,
         .zeros = product->has_zeros ? zeros : NULL,
+        .carries = carries > 0 ? packing->carries - carries : NULL,
+        .carry_count = carries,
         .requant = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
         .y_step = product->windows.groups * product->outputs,
         .columns = columns,
@@ -154,7 +182,7 @@ static struct inf_cpu_bytes matrix_of(const struct product *product)
                                   .columns = product->windows.groups * product->outputs,
                                   .transposed = product->transposed,
                                   .group = product->outputs,
-                                  .flip = product->terms.w_flip};
+                                  .zero = product->terms.w_flip};
 }
 
 // Updates the biases of all panels for the zero point of x in product->terms.
@@ -168,12 +196,12 @@ static void set_biases(const struct product *product)
     }
 }
 
-// Sets up all panels for the packed weights at `w` and the parameters in product->terms.
-static void fill_panels(struct product *product, const int8_t *w)
+// Sets up all panels for the packed weights of `packing` and the parameters in product->terms.
+static void fill_panels(struct product *product, struct packing packing)
 {
-    struct packing packing = {product->terms_memory, w};
     struct panel *panel = product->panels;
-    product->has_zeros = inf_q8_has_w_zeros(&product->terms);
+    packing.terms = product->terms_memory;
+    product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
     for (size_t group = 0; group < product->windows.groups; group++)
         for (size_t first = 0; first < product->outputs;)
             fill_panel(product, panel++, &packing, group, &first);
@@ -401,7 +429,7 @@ static void packing_run(const struct inf_cpu_step *step)
     for (size_t i = 0; i < product->matrices; i++) {
         inf_cpu_bytes_pack(product->gemms, &matrix, w + i * product->depth * product->outputs,
                            product->w_memory);
-        fill_panels(product, product->w_memory);
+        fill_panels(product, (struct packing){.w = product->w_memory});
         run_tiles(product, step, &task);
         task.x += product->pixels * product->windows.channels;
         task.y += product->pixels * product->outputs * product->terms.y_size;
@@ -447,6 +475,36 @@ static enum inf_code prepare_packing(struct product *product, struct inf_cpu_ste
     return INF_OK;
 }
 
+// Allocates memory for the carries of all panels, whose weights are at packing->w.
+static enum inf_code alloc_carries(const struct product *product, struct inf_cpu_step *step,
+                                   struct packing *packing, struct inf_error *err)
+{
+    const int8_t *w = packing->w;
+    struct inf_q8_fold fold = inf_q8_fold_channel(&product->terms, 0);
+    size_t count = 0;
+    size_t size = 0;
+    for (size_t group = 0; product->folded && group < product->windows.groups; group++)
+        for (size_t first = 0; first < product->outputs;) {
+            size_t width = product->gemms->width *
+                           inf_cpu_bytes_panel_vectors(product->gemms, first, product->outputs);
+            size_t panel = inf_q8_carries_count(&fold, w, product->quads, width);
+            count += panel;
+            size += panel * INF_Q8_CARRY_BLOCKS * INF_CPU_QUAD * width;
+            w += INF_CPU_QUAD * product->quads * width;
+            first += width;
+        }
+    if (count == 0)
+        return INF_OK;
+    void *blocks;
+    INF_TRY(inf_q8_alloc(&blocks, step, size, err));
+    packing->blocks = blocks;
+    packing->carries = inf_arena_alloc(step->arena, count * sizeof *packing->carries);
+    if (packing->carries == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its carries", step->node->name);
+    return INF_OK;
+}
+
 // Sets step->run, and packs now what does not change from run to run.
 static enum inf_code choose_run(struct product *product, struct inf_cpu_step *step,
                                 struct inf_error *err)
@@ -464,10 +522,15 @@ static enum inf_code choose_run(struct product *product, struct inf_cpu_step *st
                                     .transposed = product->transposed,
                                     .group = product->outputs,
                                     .bytes = true,
-                                    .flip = product->terms.w_flip};
+                                    .zero = product->terms.w_flip};
     const void *w;
+    product->folded = inf_q8_fold_pays(&product->terms);
+    if (product->folded)
+        matrix.zero = inf_q8_fold_channel(&product->terms, 0).subtracted;
     INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
-    fill_panels(product, w);
+    struct packing packing = {.w = w};
+    INF_TRY(alloc_carries(product, step, &packing, err));
+    fill_panels(product, packing);
     return INF_OK;
 }
 

@@ -200,7 +200,7 @@ static void check_bytes(const struct inf_cpu_bytes *matrix)
             for (size_t c = 0; c < matrix->columns; c++) {
                 size_t at = matrix->transposed ? c * matrix->rows + r : r * matrix->columns + c;
                 cr_assert_eq(byte_of(gemms, matrix, panels, r, c),
-                             (int8_t)(bytes[at] ^ matrix->flip), "%zu x %zu: element %zu, %zu",
+                             (int8_t)(bytes[at] - matrix->zero), "%zu x %zu: element %zu, %zu",
                              matrix->rows, matrix->columns, r, c);
             }
         memset(again, 0, count);
@@ -228,7 +228,7 @@ Test(pack, of_bytes_has_quads_of_rows_and_restores_the_constant)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t group = 1; group <= 70; group++) {
             check_bytes(&(struct inf_cpu_bytes){rows[i], group, false, group, 0});
-            check_bytes(&(struct inf_cpu_bytes){rows[i], group, true, group, 128});
+            check_bytes(&(struct inf_cpu_bytes){rows[i], group, true, group, 101});
             check_bytes(&(struct inf_cpu_bytes){rows[i], 3 * group, i % 2 == 0, group, 128});
         }
 }
@@ -236,11 +236,11 @@ Test(pack, of_bytes_has_quads_of_rows_and_restores_the_constant)
 Test(pack, of_bytes_replaces_its_constant)
 {
     struct inf_blob *blob = blob_of(35);
-    const struct inf_cpu_matrix matrix = {blob, 7, 20, false, .bytes = true, .flip = 128};
+    const struct inf_cpu_matrix matrix = {blob, 7, 20, false, .bytes = true, .zero = 128};
     const struct inf_cpu_matrix signed_bytes = {blob, 7, 20, false, .bytes = true};
     struct inf_cpu_pack *pack = get_pack(&matrix);
     struct inf_cpu_pack *other = get_pack(&signed_bytes);
-    cr_assert_neq(pack, other, "the flip is not part of the key");
+    cr_assert_neq(pack, other, "the zero point is not part of the key");
     cr_assert_not_null(pack->form.restore);
     uint8_t again[140];
     pack->form.restore(&pack->form, again);
@@ -391,7 +391,7 @@ Test(pack, that_was_kept_is_adopted)
         check_kept((struct inf_cpu_matrix){some, 6, columns, false});
         check_kept((struct inf_cpu_matrix){some, 6, columns, true});
         check_kept((struct inf_cpu_matrix){some, 6, columns, false, .paired = 3});
-        check_kept((struct inf_cpu_matrix){some, 24, columns, false, .bytes = true, .flip = 128});
+        check_kept((struct inf_cpu_matrix){some, 24, columns, false, .bytes = true, .zero = 128});
         inf_blob_unref(&some);
     }
     check_kept((struct inf_cpu_matrix){blob, 6, 360, true, .group = 40});
@@ -434,7 +434,7 @@ Test(pack, that_does_not_fit_its_constant_is_not_adopted)
                    {AT_FLAGS, 2},             // transposed is 2
                    {AT_FLAGS, 0x0100},        // 8-bit numbers: four times as many fit
                    {AT_FLAGS, 0x0200},        // neither true nor false
-                   {AT_FLAGS, 0x010000},      // flip
+                   {AT_FLAGS, 0x010000},      // a zero point of floats
                    {AT_FLAGS, 0x01000000},    // Winograd's algorithm without pairs
                    {AT_FLAGS, 0x0201000000u}, // and with 2: 6 rows are no tiles
                    {AT_FLAGS, 0x4001000000u}};

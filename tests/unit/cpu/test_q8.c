@@ -48,6 +48,7 @@ static int32_t requantize_sum(int32_t sum, float scale, const struct inf_q8_requ
 struct product {
     size_t pixels, vectors, columns, segments, quads;
     bool zeros, sums;
+    size_t carries; // groups of four rows with carries
 };
 
 // Returns a copy of the operands at `a` in the form that the kernels of this ISA level read:
@@ -68,6 +69,26 @@ static uint8_t *convert_operands(const struct inf_q8_gemms *q8, const struct pro
     return operands;
 }
 
+// Draws carries of a panel: for some groups of four bytes, -1, 0 or 1 for each weight. Sets
+// signs[segment][quad][column][byte] to them. The caller frees the weights, carries[0].w.
+static void draw_carries(const struct product *p, size_t width, struct inf_q8_carry *carries,
+                         int8_t *signs)
+{
+    size_t size = 4 * width;
+    int8_t *blocks = calloc(p->carries + 1, INF_Q8_CARRY_BLOCKS * size);
+    memset(signs, 0, p->segments * p->quads * size);
+    carries[0].w = blocks;
+    for (size_t i = 0; i < p->carries; i++, blocks += INF_Q8_CARRY_BLOCKS * size) {
+        carries[i] = (struct inf_q8_carry){i % p->segments, draw_bits() % p->quads, blocks};
+        for (size_t k = 0; k < size; k++) {
+            int8_t sign = (int8_t)(draw_bits() % 3) - 1;
+            blocks[k] = (int8_t)(INF_Q8_CARRY_TWICE * sign);
+            blocks[size + k] = (int8_t)(INF_Q8_CARRY_ONCE * sign);
+            signs[(carries[i].segment * p->quads + carries[i].quad) * size + k] += sign;
+        }
+    }
+}
+
 static void check_product(const struct inf_q8_gemms *q8, const struct product *p)
 {
     size_t width = p->vectors * q8->width;
@@ -81,7 +102,10 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
     int32_t sums[INF_Q8_ROWS_MAX];
     float scales[INF_Q8_VECTORS_MAX * 16];
     const uint8_t *segments[4];
+    struct inf_q8_carry carries[8];
+    int8_t *signs = malloc(p->segments * p->quads * width * 4);
     uint8_t *y = map_guarded(p->pixels * y_step * y_size);
+    draw_carries(p, width, carries, signs);
     for (size_t i = 0; i < width; i++) {
         bias[i] = (int32_t)(draw_bits() % 200000) - 100000;
         zeros[i] = (int32_t)(draw_bits() % 256) - 128;
@@ -99,6 +123,8 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                                  .w = (const int8_t *)w,
                                  .bias = bias,
                                  .zeros = p->zeros ? zeros : NULL,
+                                 .carries = carries,
+                                 .carry_count = p->carries,
                                  .requant = {p->sums ? NULL : scales, -100, 130, 117},
                                  .y_step = y_step,
                                  .columns = p->columns,
@@ -113,9 +139,11 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
         for (size_t c = 0; c < p->columns; c++) {
             uint32_t sum = (uint32_t)bias[c];
             for (size_t s = 0; s < p->segments; s++)
-                for (size_t k = 0; k < 4 * p->quads; k++)
-                    sum += (uint32_t)(a[(s * p->pixels + i) * a_step + k] *
-                                      (int8_t)w[((s * p->quads + k / 4) * width + c) * 4 + k % 4]);
+                for (size_t k = 0; k < 4 * p->quads; k++) {
+                    size_t at = ((s * p->quads + k / 4) * width + c) * 4 + k % 4;
+                    int32_t weight = (int8_t)w[at] + 256 * signs[at];
+                    sum += (uint32_t)(a[(s * p->pixels + i) * a_step + k] * weight);
+                }
             if (p->zeros)
                 sum -= (uint32_t)zeros[c] * (uint32_t)sums[i];
             const uint8_t *at = y + AROUND + (i * y_step + c) * y_size;
@@ -132,13 +160,15 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
     }
     for (size_t i = 0; i < p->pixels * y_step * y_size + (size_t)2 * AROUND; i++)
         cr_assert_eq(y[i], GUARD, "%s: byte %zu", q8->name, i);
+    free((void *)(uintptr_t)carries[0].w);
+    free(signs);
     free(operands);
     free(a);
     free(w);
     free(y);
 }
 
-Test(q8, bytes_are_flipped_when_they_are_widened_and_summed)
+Test(q8, bytes_are_flipped_when_they_are_widened_copied_and_summed)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
         const struct inf_q8_gemms *q8 = inf_isa_level(level)->q8->gemm;
@@ -151,6 +181,13 @@ Test(q8, bytes_are_flipped_when_they_are_widened_and_summed)
             cr_assert_eq(q8->sum(x, 4 * quads, 0x80),
                          (int32_t)(flipped[0] + flipped[1] + flipped[2] + flipped[3]));
             cr_assert_eq(q8->sum(x, 3, 0), x[0] + x[1] + x[2]);
+            uint8_t *copy = map_guarded(4 * quads - 1);
+            q8->copy(copy + AROUND, x, 4 * quads - 1, 0x80);
+            for (size_t i = 0; i < 4 * quads - 1; i++)
+                cr_assert_eq(copy[AROUND + i], x[i] ^ 0x80u);
+            for (size_t i = 0; i < AROUND; i++)
+                cr_assert(copy[i] == GUARD && copy[AROUND + 4 * quads - 1 + i] == GUARD);
+            free(copy);
             if (q8->widen != NULL) {
                 // Widened, the even bytes of all groups of four come before the odd bytes.
                 const uint16_t *numbers = (const uint16_t *)(wide + AROUND);
@@ -180,6 +217,8 @@ static void check_products(const struct inf_q8_gemms *q8)
                 if (q8->begin != NULL && inf_tile_depth(product.quads) == 0)
                     continue;
                 check_product(q8, &product);
+                product.carries = 1 + columns % 8;
+                check_product(q8, &product);
                 product.zeros = true;
                 check_product(q8, &product);
                 product.sums = true;
@@ -207,7 +246,9 @@ Test(q8, products_are_the_same_bits_at_every_level)
 struct windows {
     size_t rows, kernel, tap_step, x_step, pixels, channels;
     uint8_t x_flip, y_flip;
-    bool zeros;
+    bool carries;  // weights have nine bits
+    bool readable; // blocks of bytes are read at each column
+    bool apart;    // there are bytes between the pixels of y
 };
 
 // Stores `count` 32-bit numbers in the order in which the depthwise kernel reads a block of
@@ -237,6 +278,7 @@ static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct w
         struct inf_q8_columns columns = {.step = p->channels,
                                          .count = count,
                                          .channels = p->channels,
+                                         .readable = p->readable,
                                          .flip = flip,
                                          .y_step = fours * 4 * q8->width};
         for (size_t row = 4 * four; row < p->rows && row < 4 * four + 4; row++)
@@ -246,23 +288,81 @@ static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct w
     return y;
 }
 
+// Draws a carry of each weight: -1, 0 or 1. Lists the carries of all groups of four rows of taps.
+// The caller frees carries[i].w.
+static int8_t *draw_window_carries(const struct inf_q8_depthwise *q8, const struct windows *p,
+                                   struct inf_q8_carry *carries)
+{
+    size_t count = p->rows * p->kernel * p->channels;
+    size_t fours = (p->rows + 3) / 4;
+    size_t size = 4 * q8->width;
+    int8_t *signs = malloc(count + q8->width);
+    uint8_t *factors = malloc(count + q8->width);
+    uint8_t *blocks[INF_Q8_CARRY_BLOCKS];
+    for (size_t i = 0; i < count; i++)
+        signs[i] = (int8_t)(p->carries ? (int8_t)(draw_bits() % 3) - 1 : 0);
+    for (size_t b = 0; b < INF_Q8_CARRY_BLOCKS; b++) {
+        int32_t factor = b == 0 ? INF_Q8_CARRY_TWICE : INF_Q8_CARRY_ONCE;
+        for (size_t i = 0; i < count; i++)
+            factors[i] = (uint8_t)(signs[i] * factor);
+        blocks[b] = interleave_all(q8, p, factors, p->kernel, 0);
+    }
+    for (size_t i = 0; i < p->kernel * fours; i++) {
+        int8_t *w = malloc(INF_Q8_CARRY_BLOCKS * size);
+        for (size_t b = 0; b < INF_Q8_CARRY_BLOCKS; b++)
+            memcpy(w + b * size, blocks[b] + i * size, size);
+        carries[i] = (struct inf_q8_carry){i / fours, i % fours, w};
+    }
+    for (size_t b = 0; b < INF_Q8_CARRY_BLOCKS; b++)
+        free(blocks[b]);
+    free(factors);
+    return signs;
+}
+
+// Expects that the results at `y` are those of plain sums, and that no other byte was written.
+static void compare_windows(const struct windows *p, const uint8_t *x, const uint8_t *w,
+                            const int8_t *signs, const int32_t *bias, const float *scales,
+                            const struct inf_q8_window *window, uint8_t *y)
+{
+    size_t columns = (p->pixels - 1) * p->x_step + (p->kernel - 1) * p->tap_step + 1;
+    for (size_t i = 0; i < p->pixels; i++) {
+        for (size_t c = 0; c < p->channels; c++) {
+            int32_t sum = bias[c];
+            for (size_t row = 0; row < p->rows; row++)
+                for (size_t k = 0; k < p->kernel; k++) {
+                    size_t column = i * p->x_step + k * p->tap_step;
+                    size_t at = (row * p->kernel + k) * p->channels + c;
+                    int32_t value = x[(row * columns + column) * p->channels + c] ^ p->x_flip;
+                    sum += value * ((int8_t)w[at] + 256 * signs[at]);
+                }
+            uint8_t wanted = (uint8_t)requantize_sum(sum, scales[c], &window->requant) ^ p->y_flip;
+            cr_assert_eq(y[AROUND + i * window->y_step + c], wanted,
+                         "%zu x %zu taps, %zu channels: pixel %zu, channel %zu", p->rows,
+                         p->kernel, p->channels, i, c);
+            y[AROUND + i * window->y_step + c] = GUARD;
+        }
+    }
+    for (size_t i = 0; i < p->pixels * window->y_step + (size_t)2 * AROUND; i++)
+        cr_assert_eq(y[i], GUARD, "byte %zu", i);
+}
+
 static void check_windows(const struct inf_q8_depthwise *q8, const struct windows *p)
 {
     size_t columns = (p->pixels - 1) * p->x_step + (p->kernel - 1) * p->tap_step + 1;
-    size_t y_step = p->channels + 3;
-    uint8_t *x = draw_bytes(p->rows * columns * p->channels, 0);
-    uint8_t *w = draw_bytes(p->rows * p->kernel * p->channels, 0);
-    int32_t bias[128] = {0}, zeros[128] = {0};
+    size_t y_step = p->channels + (p->apart ? 3 : 0);
+    uint8_t *x = draw_bytes(p->rows * columns * p->channels, p->readable ? q8->width : 0);
+    uint8_t *w = draw_bytes(p->rows * p->kernel * p->channels, q8->width);
+    int32_t bias[128] = {0};
     float scales[128] = {0};
+    struct inf_q8_carry carries[7 * 2];
     for (size_t c = 0; c < p->channels; c++) {
         bias[c] = (int32_t)(draw_bits() % 20000) - 10000;
-        zeros[c] = (int32_t)(draw_bits() % 256) - 128;
         scales[c] = (float)(draw_bits() % 1000) * 1e-5f;
     }
     uint8_t *xs = interleave_all(q8, p, x, columns, p->x_flip);
     uint8_t *ws = interleave_all(q8, p, w, p->kernel, 0);
+    int8_t *signs = draw_window_carries(q8, p, carries);
     int32_t *all_bias = interleave_numbers(q8, bias, p->channels);
-    int32_t *all_zeros = interleave_numbers(q8, zeros, p->channels);
     float *all_scales = interleave_numbers(q8, scales, p->channels);
     uint8_t *y = map_guarded(p->pixels * y_step);
     struct inf_q8_window window = {.kernel = p->kernel,
@@ -273,35 +373,21 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
                                    .channels = p->channels,
                                    .w = (const int8_t *)ws,
                                    .bias = all_bias,
-                                   .zeros = p->zeros ? all_zeros : NULL,
+                                   .carries = carries,
+                                   .carry_count =
+                                       p->carries ? p->kernel * ((p->rows + 3) / 4) : 0,
                                    .requant = {all_scales, -100, 130, 117},
                                    .y_flip = p->y_flip};
     q8->run(&window, xs, p->pixels, y + AROUND);
-    for (size_t i = 0; i < p->pixels; i++) {
-        for (size_t c = 0; c < p->channels; c++) {
-            int32_t sum = bias[c];
-            for (size_t row = 0; row < p->rows; row++)
-                for (size_t k = 0; k < p->kernel; k++) {
-                    size_t column = i * p->x_step + k * p->tap_step;
-                    int32_t value = x[(row * columns + column) * p->channels + c] ^ p->x_flip;
-                    sum += value * ((int8_t)w[(row * p->kernel + k) * p->channels + c] -
-                                    (p->zeros ? zeros[c] : 0));
-                }
-            uint8_t wanted = (uint8_t)requantize_sum(sum, scales[c], &window.requant) ^ p->y_flip;
-            cr_assert_eq(y[AROUND + i * y_step + c], wanted,
-                         "%zu x %zu taps, %zu of %zu channels: pixel %zu, channel %zu", p->rows,
-                         p->kernel, p->channels, q8->width, i, c);
-            y[AROUND + i * y_step + c] = GUARD;
-        }
-    }
-    for (size_t i = 0; i < p->pixels * y_step + (size_t)2 * AROUND; i++)
-        cr_assert_eq(y[i], GUARD, "byte %zu", i);
+    compare_windows(p, x, w, signs, bias, scales, &window, y);
+    for (size_t i = 0; i < p->kernel * window.fours; i++)
+        free((void *)(uintptr_t)carries[i].w);
+    free(signs);
     free(x);
     free(w);
     free(xs);
     free(ws);
     free(all_bias);
-    free(all_zeros);
     free(all_scales);
     free(y);
 }
@@ -317,7 +403,9 @@ static void check_all_windows(const struct inf_q8_depthwise *q8)
                                   .channels = q8->width,
                                   .x_flip = draw_bits() % 2 ? 0x80 : 0,
                                   .y_flip = draw_bits() % 2 ? 0x80 : 0,
-                                  .zeros = draw_bits() % 3 == 0};
+                                  .carries = draw_bits() % 3 == 0,
+                                  .readable = draw_bits() % 2 == 0,
+                                  .apart = draw_bits() % 2 == 0};
         if (number % 3 == 0)
             windows.rows = windows.kernel = number % 2 ? 3 : 5;
         if (number % 4 == 0)

@@ -44,6 +44,22 @@ INF_QVEC_INLINE void multiply_blocks(const struct inf_q8_panel *panel,
     inf_tile_store_sums(sums, wide, high);
 }
 
+// Adds the products of the weights' ninth bits (struct inf_q8_carry) to the sums of a pixel.
+INF_QVEC_INLINE inf_qvec add_carries(inf_qvec sum, const struct inf_q8_panel *panel,
+                                     const struct inf_q8_gemm *gemm, size_t pixel,
+                                     const size_t vector, const size_t vectors)
+{
+    for (size_t c = 0; c < panel->carry_count; c++) {
+        const struct inf_q8_carry *carry = &panel->carries[c];
+        const int8_t *w = carry->w + 4 * vector * INF_QVEC_WIDTH;
+        inf_qvec_x x = qvec_x_all(gemm->a[carry->segment] + pixel * gemm->a_step + 4 * carry->quad);
+        inf_qvec_w twice = qvec_w(w);
+        sum = qvec_dot(qvec_dot(sum, x, twice), x, twice);
+        sum = qvec_dot(sum, x, qvec_w(w + 4 * vectors * INF_QVEC_WIDTH));
+    }
+    return sum;
+}
+
 // Adds the bias to the sums of all pixels, converts them and stores the results.
 INF_QVEC_INLINE void store_sums(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
                                 const inf_tile_sums sums, const size_t vectors)
@@ -55,6 +71,7 @@ INF_QVEC_INLINE void store_sums(const struct inf_q8_panel *panel, const struct i
         for (size_t v = 0; v < vectors; v++) {
             inf_qvec sum = qvec_add(qvec_load(sums[i] + v * INF_TILE_COLUMNS),
                                     qvec_load(panel->bias + v * INF_QVEC_WIDTH));
+            sum = add_carries(sum, panel, gemm, i, v, vectors);
             if (plain)
                 store_plain(panel, gemm, sum, i, v);
             else
