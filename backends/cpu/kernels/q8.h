@@ -14,17 +14,18 @@
 
 #include "backends/cpu/kernels/tile_shape.h"
 
-#define INF_Q8_ROWS_MAX    INF_TILE_CALL_ROWS // most pixels of a call
+#define INF_Q8_ROWS_MAX    (2 * INF_TILE_CALL_ROWS) // most pixels of a call
 #define INF_Q8_VECTORS_MAX 2                  // most vectors in a panel
 
 // Requantisation: how 32-bit sums are converted to results. If `scale` is NULL, the results are the
 // sums themselves. Otherwise the results are bytes:
 //
-//     round(min(max(sum * scale, low), high)) + zero
+//     (round(min(max(sum * scale, low), high)) + zero) ^ flip
 struct inf_q8_requant {
     const float *scale; // indexed by column, padded; NULL: sums are stored as 32-bit integers
     float low, high;
-    int32_t zero;
+    int32_t zero; // low + zero and high + zero are 0 to 255
+    uint8_t flip; // 0, or 128 for signed results
 };
 
 // Weights are signed bytes, but a weight minus its zero point may need nine bits. The packed bytes
@@ -95,7 +96,7 @@ struct inf_q8_gemms {
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
     // Prepares this thread for calls with panels of this tile_depth, until it calls end(). NULL:
     // not needed. Kernels with this function read operands of up to INF_TILE_CALL_ROWS pixels,
-    // whatever gemm->pixels is; those behind the last pixel may have any values.
+    // from each multiple of it on, whatever gemm->pixels is; those behind the last pixel may have any values.
     void (*begin)(size_t tile_depth);
     void (*end)(void);
 };
@@ -129,8 +130,7 @@ struct inf_q8_window {
     const int32_t *bias;  // bias of the channels, interleaved
     const struct inf_q8_carry *carries;
     size_t carry_count;
-    struct inf_q8_requant requant; // `scale` is not NULL; `zero` is 0 to 255
-    uint8_t y_flip;                // 0 or 128: each byte of the result is XORed with this value
+    struct inf_q8_requant requant; // `scale` is not NULL, and is interleaved
 };
 
 // Depthwise windows are computed for blocks of `width` channels. The bytes of four rows of a column

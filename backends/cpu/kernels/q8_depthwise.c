@@ -54,21 +54,16 @@ static void interleave_columns(const struct inf_q8_columns *columns, uint8_t *y)
         interleave_rows(columns, y, row_count, whole);
 }
 
-// Requantises the sums of one pixel. Inlined, so that the parameters that are the same for all
-// pixels can stay in registers.
+// Requantises the sums of one pixel.
 INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *window,
-                                               const inf_qvec *sums)
+                                               const inf_qvec *sums, const inf_qvec_end *end)
 {
-    inf_qvec y[VECTORS];
+    inf_qvec_float y[VECTORS];
     INF_QVEC_UNROLL
-    for (size_t v = 0; v < VECTORS; v++) {
-        inf_qvec_float scale = qvec_float_load(window->requant.scale + v * INF_QVEC_WIDTH);
-        y[v] =
-            qvec_round(qvec_times(qvec_to_float(sums[v]), scale),
-                       qvec_float_all(window->requant.low), qvec_float_all(window->requant.high));
-        y[v] = qvec_add(y[v], qvec_all(window->requant.zero));
-    }
-    return qvec_bytes_flip(qvec_pack(y), qvec_bytes_all(window->y_flip));
+    for (size_t v = 0; v < VECTORS; v++)
+        y[v] = qvec_times(qvec_to_float(sums[v]),
+                          qvec_float_load(window->requant.scale + v * INF_QVEC_WIDTH));
+    return qvec_finish(y, end);
 }
 
 // Adds the products of the weights' ninth bits (struct inf_q8_carry) to the sums of one pixel.
@@ -92,8 +87,8 @@ INF_QVEC_INLINE void add_carries(const struct inf_q8_window *window, const uint8
 
 // Computes the bytes of one pixel.
 INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
-                                             const uint8_t *columns, const size_t kernel,
-                                             const size_t fours)
+                                             const uint8_t *columns, const inf_qvec_end *end,
+                                             const size_t kernel, const size_t fours)
 {
     const int8_t *w = window->w;
     inf_qvec sums[VECTORS];
@@ -111,7 +106,7 @@ INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
         }
     }
     add_carries(window, columns, sums);
-    return requantize_sums(window, sums);
+    return requantize_sums(window, sums, end);
 }
 
 INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const uint8_t *columns,
@@ -119,8 +114,11 @@ INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const ui
                                     const size_t fours)
 {
     const size_t step = window->x_step * fours * 4 * WIDTH;
+    const struct inf_q8_requant *requant = &window->requant;
+    const inf_qvec_end end =
+        qvec_end(requant->low, requant->high, requant->zero, requant->flip);
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
-        inf_qvec_bytes bytes = compute_pixel(window, columns, kernel, fours);
+        inf_qvec_bytes bytes = compute_pixel(window, columns, &end, kernel, fours);
         // If pixels are neighbours, what is written behind one of them is replaced by the next ones.
         bool packed = window->y_step == window->channels && pixels * window->y_step >= WIDTH;
         if (window->channels == WIDTH || packed) {

@@ -79,18 +79,22 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
     }
     for (size_t c = 0; c < panel->carry_count; c++)
         add_carry(sum, panel, gemm, &panel->carries[c], pixels, vectors);
-    if (panel->zeros == NULL && panel->requant.scale != NULL &&
-        panel->columns == vectors * INF_QVEC_WIDTH) {
+    size_t stored = 0; // pixels
+    if (is_plain(panel, vectors)) {
+        const inf_qvec_end end = end_of(&panel->requant);
         INF_QVEC_UNROLL
-        for (size_t i = 0; i < pixels; i++) {
+        for (; stored + 4 / vectors <= pixels; stored += 4 / vectors) {
+            inf_qvec four[4];
             INF_QVEC_UNROLL
-            for (size_t v = 0; v < vectors; v++)
-                store_plain(panel, gemm, sum[i][v], i, v);
+            for (size_t i = 0; i < 4; i++)
+                four[i] = sum[stored + i / vectors][i % vectors];
+            store_four(panel, gemm, four, stored, vectors, &end);
         }
-        return;
     }
     INF_QVEC_UNROLL
     for (size_t i = 0; i < pixels; i++) {
+        if (i < stored)
+            continue;
         INF_QVEC_UNROLL
         for (size_t v = 0; v < vectors; v++)
             store_pixel(panel, gemm, sum[i][v], i, v, vectors);

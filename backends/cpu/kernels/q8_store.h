@@ -4,6 +4,8 @@
 #ifndef INF_BACKENDS_CPU_KERNELS_Q8_STORE_H
 #define INF_BACKENDS_CPU_KERNELS_Q8_STORE_H
 
+#include <string.h>
+
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/qvec.h"
 
@@ -27,24 +29,45 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
         qvec_times(qvec_to_float(sum), qvec_float_load(panel->requant.scale + first));
     inf_qvec y =
         qvec_round(scaled, qvec_float_all(panel->requant.low), qvec_float_all(panel->requant.high));
-    y = qvec_add(y, qvec_all(panel->requant.zero));
+    y = qvec_add(y, qvec_all(panel->requant.zero - panel->requant.flip));
     if (count == INF_QVEC_WIDTH)
         qvec_store_all_bytes((uint8_t *)gemm->y + at, y);
     else
         qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
 }
 
-// Stores the results of one vector in the common case: results are bytes, and no column is padding.
-INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
-                                 inf_qvec sum, const size_t pixel, const size_t vector)
+// True if results are bytes, the kernel subtracts no zero points, and no column is padding.
+INF_QVEC_INLINE bool is_plain(const struct inf_q8_panel *panel, const size_t vectors)
 {
-    const size_t first = vector * INF_QVEC_WIDTH;
-    inf_qvec_float scaled =
-        qvec_times(qvec_to_float(sum), qvec_float_load(panel->requant.scale + first));
-    inf_qvec y =
-        qvec_round(scaled, qvec_float_all(panel->requant.low), qvec_float_all(panel->requant.high));
-    qvec_store_all_bytes((uint8_t *)gemm->y + pixel * panel->y_step + first,
-                         qvec_add(y, qvec_all(panel->requant.zero)));
+    return panel->zeros == NULL && panel->requant.scale != NULL &&
+           panel->columns == vectors * INF_QVEC_WIDTH;
+}
+
+// Stores the sums of a plain panel: four vectors, which are one or two of each pixel. `pixel` is
+// the first of two or four pixels.
+INF_QVEC_INLINE void store_four(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                                const inf_qvec *sums, const size_t pixel, const size_t vectors,
+                                const inf_qvec_end *end)
+{
+    const size_t size = vectors * INF_QVEC_WIDTH;
+    inf_qvec_float scaled[4];
+    uint8_t bytes[4 * INF_QVEC_WIDTH];
+    uint8_t *y = (uint8_t *)gemm->y + pixel * panel->y_step;
+    INF_QVEC_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        scaled[i] =
+            qvec_times(qvec_to_float(sums[i]),
+                       qvec_float_load(panel->requant.scale + i % vectors * INF_QVEC_WIDTH));
+    qvec_bytes_store(bytes, qvec_in_order(qvec_finish(scaled, end)));
+    INF_QVEC_UNROLL
+    for (size_t i = 0; i < 4 / vectors; i++)
+        memcpy(y + i * panel->y_step, bytes + i * size, size);
+}
+
+// Prepares store_four().
+INF_QVEC_INLINE inf_qvec_end end_of(const struct inf_q8_requant *requant)
+{
+    return qvec_end(requant->low, requant->high, requant->zero, requant->flip);
 }
 
 #endif

@@ -277,4 +277,38 @@ INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
 #endif
 }
 
+#ifndef INF_QVEC_FINISH
+
+typedef struct {
+    inf_qvec_float low, high;
+    inf_qvec zero;
+    inf_qvec_bytes flip;
+} inf_qvec_end;
+
+// Prepares qvec_finish() for bounds and a zero point. `low` and `high` plus `zero` are 0 to 255.
+INF_QVEC_INLINE inf_qvec_end qvec_end(float low, float high, int32_t zero, uint8_t flip)
+{
+    return (inf_qvec_end){qvec_float_all(low), qvec_float_all(high), qvec_all(zero),
+                          qvec_bytes_all(flip)};
+}
+
+// Clamps the numbers of four vectors to [low, high], rounds them to the nearest even integer, adds
+// `zero`, and packs them to bytes, which are XORed with `flip`. NaN becomes `low`. The order of the
+// bytes is that of qvec_pack().
+INF_QVEC_INLINE inf_qvec_bytes qvec_finish(const inf_qvec_float *v, const inf_qvec_end *end)
+{
+    inf_qvec y[4];
+    for (size_t i = 0; i < 4; i++)
+        y[i] = qvec_add(qvec_round(v[i], end->low, end->high), end->zero);
+    return qvec_bytes_flip(qvec_pack(y), end->flip);
+}
+
+// Brings bytes from the order of qvec_pack() to that of the lanes of its four vectors.
+INF_QVEC_INLINE inf_qvec_bytes qvec_in_order(inf_qvec_bytes v)
+{
+    return v;
+}
+
+#endif
+
 #endif

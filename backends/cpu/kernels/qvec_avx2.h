@@ -246,6 +246,37 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
     return _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
 }
 
+// What qvec_finish() needs beside the numbers.
+typedef struct {
+    inf_qvec_float high;
+    __m256i zero; // in 16-bit lanes
+    inf_qvec_bytes least, flip;
+} inf_qvec_end;
+
+INF_QVEC_INLINE inf_qvec_end qvec_end(float low, float high, int32_t zero, uint8_t flip)
+{
+    return (inf_qvec_end){qvec_float_all(high), _mm256_set1_epi16((int16_t)zero),
+                          qvec_bytes_all((uint8_t)((int32_t)low + zero)), qvec_bytes_all(flip)};
+}
+
+// As for AVX-512 (qvec_avx512.h).
+#define INF_QVEC_FINISH
+INF_QVEC_INLINE inf_qvec_bytes qvec_finish(const inf_qvec_float *v, const inf_qvec_end *end)
+{
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_min_ps(end->high, v[0])),
+                                     _mm256_cvtps_epi32(_mm256_min_ps(end->high, v[1])));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_min_ps(end->high, v[2])),
+                                      _mm256_cvtps_epi32(_mm256_min_ps(end->high, v[3])));
+    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(low, end->zero),
+                                        _mm256_adds_epi16(high, end->zero));
+    return qvec_bytes_flip(_mm256_max_epu8(bytes, end->least), end->flip);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_in_order(inf_qvec_bytes v)
+{
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 #endif
 
 #endif

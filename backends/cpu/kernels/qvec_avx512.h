@@ -159,6 +159,39 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
     return _mm512_packus_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
 }
 
+// What qvec_finish() needs beside the numbers.
+typedef struct {
+    inf_qvec_float high;
+    __m512i zero; // in 16-bit lanes
+    inf_qvec_bytes least, flip;
+} inf_qvec_end;
+
+INF_QVEC_INLINE inf_qvec_end qvec_end(float low, float high, int32_t zero, uint8_t flip)
+{
+    return (inf_qvec_end){qvec_float_all(high), _mm512_set1_epi16((int16_t)zero),
+                          qvec_bytes_all((uint8_t)((int32_t)low + zero)), qvec_bytes_all(flip)};
+}
+
+// The packs saturate, so that numbers below the range become the least ones. The conversion of what
+// is below any integer, or NaN, is the smallest integer; what is too large has to be cut before.
+#define INF_QVEC_FINISH
+INF_QVEC_INLINE inf_qvec_bytes qvec_finish(const inf_qvec_float *v, const inf_qvec_end *end)
+{
+    __m512i low = _mm512_packs_epi32(_mm512_cvtps_epi32(_mm512_min_ps(end->high, v[0])),
+                                     _mm512_cvtps_epi32(_mm512_min_ps(end->high, v[1])));
+    __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(_mm512_min_ps(end->high, v[2])),
+                                      _mm512_cvtps_epi32(_mm512_min_ps(end->high, v[3])));
+    __m512i bytes = _mm512_packus_epi16(_mm512_adds_epi16(low, end->zero),
+                                        _mm512_adds_epi16(high, end->zero));
+    return qvec_bytes_flip(_mm512_max_epu8(bytes, end->least), end->flip);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_in_order(inf_qvec_bytes v)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, v);
+}
+
 #endif
 
 #endif

@@ -341,8 +341,7 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
     block->window.y_step = depthwise->channels;
     block->window.bias = (const int32_t *)(packing->numbers + BIAS * size);
     block->window.requant =
-        (struct inf_q8_requant){(const float *)(packing->numbers + SCALES * size), params->low,
-                                params->high, params->y_zero};
+        inf_q8_requant_of(params, (const float *)(packing->numbers + SCALES * size));
     packing->numbers += NUMBERS * size;
     pack_weights_of_block(depthwise, block, params, w, packing);
 }
@@ -393,8 +392,6 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     struct inf_q8_params params = inf_q8_params_of(step);
     params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    enum inf_dtype y = step->graph->values[step->node->outputs[0]].dtype;
-    uint8_t y_flip = y == INF_DTYPE_I8 ? 0x80 : 0;
     size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
     struct packing packing;
     void *padding;
@@ -409,12 +406,8 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
     depthwise->flip = params.flip;
     depthwise->padding = memset(padding, params.x_zero ^ params.flip, row_size);
-    for (size_t i = 0; i < depthwise->block_count; i++) {
-        struct block *block = &depthwise->blocks[i];
-        pack_block(depthwise, block, &params, w, &packing);
-        block->window.requant.zero += y_flip;
-        block->window.y_flip = y_flip;
-    }
+    for (size_t i = 0; i < depthwise->block_count; i++)
+        pack_block(depthwise, &depthwise->blocks[i], &params, w, &packing);
     return INF_OK;
 }
 

@@ -35,7 +35,7 @@
 // Pixels of a good strip; a longer strip needs more cache and is not faster. With tile registers a
 // strip is a multiple of the pixels of a call.
 #define STRIP_PIXELS      48
-#define TILE_STRIP_PIXELS 64
+#define TILE_STRIP_PIXELS 128
 // Threads share the columns instead of the pixels if there are fewer pixels than so many kernel
 // calls of each thread compute.
 #define FEW_CALLS 4
@@ -166,7 +166,7 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
         .zeros = product->has_zeros ? zeros : NULL,
         .carries = carries > 0 ? packing->carries - carries : NULL,
         .carry_count = carries,
-        .requant = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
+        .requant = inf_q8_requant_of(terms, terms->scales != NULL ? scales : NULL),
         .y_step = product->windows.groups * product->outputs,
         .columns = columns,
         .tile_depth = product->tile_depth};

@@ -40,6 +40,7 @@ struct inf_q8_params inf_q8_params_of(const struct inf_cpu_step *step)
     struct inf_q8_params params = {.flip = values[node->inputs[0]].dtype == INF_DTYPE_I8 ? 0x80 : 0,
                                    .w_flip =
                                        values[node->inputs[1]].dtype == INF_DTYPE_U8 ? 0x80 : 0,
+                                   .y_flip = y == INF_DTYPE_I8 ? 0x80 : 0,
                                    .y_size = inf_dtype_size(y)};
     params.bias = operand_elements(step, 2, &count);
     params.w_zeros = operand_elements(step, 4, &params.w_zero_count);
@@ -91,6 +92,15 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel)
 {
     return params->scales != NULL ? params->scales[params->scale_count == 1 ? 0 : channel] : 0;
+}
+
+struct inf_q8_requant inf_q8_requant_of(const struct inf_q8_params *params, const float *scales)
+{
+    return (struct inf_q8_requant){.scale = scales,
+                                   .low = params->low,
+                                   .high = params->high,
+                                   .zero = params->y_zero + params->y_flip,
+                                   .flip = params->y_flip};
 }
 
 size_t inf_q8_scratch_count(size_t size)

@@ -19,6 +19,7 @@ struct inf_q8_params {
     size_t scale_count;     // 1, or the number of channels
     float low, high;        // bounds of the result minus its zero point
     int32_t y_zero;
+    uint8_t y_flip; // 128 if y is signed bytes; 0
     size_t y_size; // size of an element of y in bytes
 };
 
@@ -45,6 +46,9 @@ int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel,
 
 // Returns the scale of a channel; 0 if results are not scaled.
 float inf_q8_scale(const struct inf_q8_params *params, size_t channel);
+
+// Returns how sums become results. `scales` are those of the columns; NULL: results are the sums.
+struct inf_q8_requant inf_q8_requant_of(const struct inf_q8_params *params, const float *scales);
 
 // Returns the value of step->scratch_count, in floats, for a step that needs `size` bytes of
 // scratch memory. It includes INF_BLOB_SLACK_BYTES more bytes, because kernels read beyond the end.
