@@ -2,7 +2,9 @@
 // Depthwise convolutions of 8-bit numbers with 8-bit results: qconv2d with one group for each
 // channel. A strip of pixels is computed in one call. For each block of channels, the columns of x
 // under the windows are interleaved in scratch memory (struct inf_q8_depthwise shows how), and then
-// multiplied and summed.
+// multiplied and summed. Windows of two or three rows at stride 1 leave room in a group of four rows
+// for one more: the columns are interleaved once for two rows of y, which have the same weights in
+// other rows of the group.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/fold.h"
 #include "backends/graph/shape/infer.h"
@@ -19,13 +21,15 @@
 struct block {
     const struct inf_q8_depthwise *loops;
     struct inf_q8_window window;
-    size_t first; // index of the first channel
+    struct inf_q8_window below; // of the next row of y, on the same interleaved columns
+    size_t first;               // index of the first channel
 };
 
 struct depthwise {
     struct inf_window height, width;
     uint8_t flip; // 0 or 128: x ^ flip is the unsigned number
     size_t channels, batch;
+    size_t rows_max; // 2: four interleaved rows of x are used for two rows of y; otherwise 1
     struct block *blocks;
     size_t block_count;
     uint8_t *padding;  // a row of x filled with its zero point
@@ -84,6 +88,7 @@ struct strip {
     const uint8_t *image;
     const uint8_t *end; // the end of all images
     int64_t row, column; // position of the window's first tap in x
+    size_t rows;         // rows of x under the windows, if these are not dilated
     size_t columns;
     uint8_t *interleaved;
 };
@@ -116,7 +121,7 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     for (size_t i = 0; i < FOUR; i++) {
         int64_t tap = (int64_t)(four * FOUR + i);
         int64_t row = strip->row + tap * depthwise->height.dilation;
-        if (tap >= depthwise->height.kernel)
+        if (tap >= (int64_t)strip->rows)
             break;
         bool there = inside && row >= 0 && row < depthwise->height.input;
         columns.rows[i] =
@@ -151,13 +156,16 @@ static void interleave_strip(const struct depthwise *depthwise, const struct str
     }
 }
 
-static void compute_row(const struct depthwise *depthwise, const uint8_t *image, const uint8_t *end,
-                        int64_t y_row, uint8_t *y, uint8_t *scratch)
+// Computes one row of y, or two neighbouring ones if depthwise->rows_max is 2.
+static void compute_rows(const struct depthwise *depthwise, const uint8_t *image,
+                         const uint8_t *end, int64_t y_row, size_t rows, uint8_t *y,
+                         uint8_t *scratch)
 {
     const struct inf_window *w = &depthwise->width;
     struct strip strip = {.image = image,
                           .end = end,
                           .row = y_row * depthwise->height.stride - depthwise->height.pad_before,
+                          .rows = (size_t)depthwise->height.kernel + rows - 1,
                           .interleaved = scratch};
     for (size_t pixel = 0; pixel < (size_t)w->output; pixel += depthwise->pixels_max) {
         size_t pixels = INF_MIN((size_t)w->output - pixel, depthwise->pixels_max);
@@ -165,10 +173,13 @@ static void compute_row(const struct depthwise *depthwise, const uint8_t *image,
         strip.columns = columns_of(w, pixels);
         for (size_t i = 0; i < depthwise->block_count; i++) {
             const struct block *block = &depthwise->blocks[i];
+            uint8_t *to = y + pixel * depthwise->channels + block->first;
             strip.block = block;
             interleave_strip(depthwise, &strip);
-            block->loops->run(&block->window, scratch, pixels,
-                              y + pixel * depthwise->channels + block->first);
+            block->loops->run(&block->window, scratch, pixels, to);
+            if (rows > 1)
+                block->loops->run(&block->below, scratch, pixels,
+                                  to + (size_t)w->output * depthwise->channels);
         }
     }
 }
@@ -180,14 +191,19 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t rows = (size_t)depthwise->height.output;
     size_t image = tile / depthwise->strips;
     size_t strip = tile % depthwise->strips;
-    size_t end = inf_native_strip_start(rows, depthwise->strips, strip + 1, 1);
+    size_t unit = depthwise->rows_max;
+    size_t end = inf_native_strip_start(rows, depthwise->strips, strip + 1, unit);
     size_t x_size =
         (size_t)(depthwise->height.input * depthwise->width.input) * depthwise->channels;
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
     uint8_t *scratch = task->scratch + worker * depthwise->scratch_step;
-    for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, 1); i < end; i++)
-        compute_row(depthwise, task->x + image * x_size, task->x + depthwise->batch * x_size,
-                    (int64_t)i, task->y + (image * rows + i) * y_step, scratch);
+    size_t count;
+    for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, unit); i < end;
+         i += count) {
+        count = INF_MIN(unit, end - i);
+        compute_rows(depthwise, task->x + image * x_size, task->x + depthwise->batch * x_size,
+                     (int64_t)i, count, task->y + (image * rows + i) * y_step, scratch);
+    }
 }
 
 static void depthwise_run(const struct inf_cpu_step *step)
@@ -240,6 +256,7 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
 // One group of four rows of taps of a block, with what is packed of each weight.
 struct group {
     size_t tap, four; // tap along the width, and group of four rows
+    size_t above;     // rows of x above the first tap that are interleaved, too
     uint8_t rows[FOUR][256];
     bool has_carry;
 };
@@ -250,9 +267,13 @@ static void fill_group(const struct depthwise *depthwise, const struct block *bl
                        const struct inf_q8_params *params, const uint8_t *w, int32_t carry_factor,
                        struct group *group)
 {
+    size_t kernel = (size_t)depthwise->height.kernel;
     memset(group->rows, 0, sizeof group->rows);
-    for (size_t r = 0; r < FOUR && group->four * FOUR + r < (size_t)depthwise->height.kernel; r++) {
-        size_t tap = (group->four * FOUR + r) * (size_t)depthwise->width.kernel + group->tap;
+    for (size_t r = 0; r < FOUR; r++) {
+        size_t row = group->four * FOUR + r;
+        if (row < group->above || row - group->above >= kernel)
+            continue;
+        size_t tap = (row - group->above) * (size_t)depthwise->width.kernel + group->tap;
         for (size_t c = 0; c < block->window.channels; c++) {
             struct inf_q8_fold fold = inf_q8_fold_channel(params, block->first + c);
             uint8_t byte = w[tap * depthwise->channels + block->first + c];
@@ -288,17 +309,18 @@ struct packing {
     struct inf_q8_carry *carries;
 };
 
-// Interleaves the weights of a block in the same way as x, and lists their carries.
-static void pack_weights_of_block(const struct depthwise *depthwise, struct block *block,
-                                  const struct inf_q8_params *params, const uint8_t *w,
-                                  struct packing *packing)
+// Sets the weights of a window of the block: interleaves them in the same way as x, with `above`
+// rows of zeros above them, and lists their carries.
+static void pack_window(const struct depthwise *depthwise, const struct block *block,
+                        const struct inf_q8_params *params, const uint8_t *w, size_t above,
+                        struct inf_q8_window *window, struct packing *packing)
 {
     size_t size = FOUR * block->loops->width;
-    struct group group = {0};
-    block->window.w = (const int8_t *)packing->numbers;
-    block->window.carries = packing->carries;
-    for (group.tap = 0; group.tap < block->window.kernel; group.tap++)
-        for (group.four = 0; group.four < block->window.fours; group.four++) {
+    struct group group = {.above = above};
+    window->w = (const int8_t *)packing->numbers;
+    window->carries = packing->carries;
+    for (group.tap = 0; group.tap < window->kernel; group.tap++)
+        for (group.four = 0; group.four < window->fours; group.four++) {
             group.has_carry = false;
             fill_group(depthwise, block, params, w, 0, &group);
             interleave_group(block, &group, packing->numbers);
@@ -313,7 +335,7 @@ static void pack_weights_of_block(const struct depthwise *depthwise, struct bloc
             interleave_group(block, &group, packing->blocks + size);
             packing->blocks += INF_Q8_CARRY_BLOCKS * size;
         }
-    block->window.carry_count = (size_t)(packing->carries - block->window.carries);
+    window->carry_count = (size_t)(packing->carries - window->carries);
 }
 
 static void pack_block(const struct depthwise *depthwise, struct block *block,
@@ -343,7 +365,10 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
     block->window.requant =
         inf_q8_requant_of(params, (const float *)(packing->numbers + SCALES * size));
     packing->numbers += NUMBERS * size;
-    pack_weights_of_block(depthwise, block, params, w, packing);
+    block->below = block->window;
+    pack_window(depthwise, block, params, w, 0, &block->window, packing);
+    if (depthwise->rows_max > 1)
+        pack_window(depthwise, block, params, w, 1, &block->below, packing);
 }
 
 // Returns the number of groups of four rows of taps, of all blocks, that have carries.
@@ -369,8 +394,9 @@ static enum inf_code alloc_packing(const struct depthwise *depthwise, struct inf
 {
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
     size_t size = FOUR * step->isa->q8->depthwise->width;
-    size_t each = NUMBERS + (size_t)depthwise->width.kernel * fours_of(&depthwise->height);
-    size_t carries = count_carries(depthwise, params, w);
+    size_t each = NUMBERS + depthwise->rows_max * (size_t)depthwise->width.kernel *
+                                fours_of(&depthwise->height);
+    size_t carries = depthwise->rows_max * count_carries(depthwise, params, w);
     void *numbers;
     void *blocks = NULL;
     INF_TRY(inf_q8_alloc(&numbers, step, depthwise->block_count * each * size, err));
@@ -411,6 +437,14 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     return INF_OK;
 }
 
+// Returns true if the rows of x under the windows of two neighbouring rows of y are one group of
+// four rows.
+static bool shares_rows(const struct inf_window *height)
+{
+    return height->kernel < (int32_t)FOUR && height->stride == 1 && height->dilation == 1 &&
+           height->kernel > 1;
+}
+
 static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct depthwise), err));
@@ -419,6 +453,7 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     inf_node_windows(step->graph, step->node, &depthwise->height, &depthwise->width);
     depthwise->batch = (size_t)x->dims[0];
     depthwise->channels = (size_t)x->dims[3];
+    depthwise->rows_max = shares_rows(&depthwise->height) ? 2 : 1;
     INF_TRY(pack_weights(depthwise, step, err));
     size_t rows = (size_t)depthwise->height.output;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);

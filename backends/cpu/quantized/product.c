@@ -311,16 +311,19 @@ static void copy_operands(const struct product_task *task, const struct strip *s
         return;
     }
     struct inf_q8_cursor cursor = inf_q8_windows_start(windows, task->x, group, strip->first);
+    if (gemms->widen == NULL) {
+        inf_q8_windows_copy(windows, &product->terms, &cursor, strip->count, scratch->operands,
+                            product->operand_size);
+        return;
+    }
     for (size_t i = 0; i < strip->count; i++) {
-        uint8_t *operand = scratch->operands + i * product->operand_size;
-        if (product->direct) {
-            gemms->widen(operand, x + i * windows->channels, product->quads, flip);
-        } else if (gemms->widen != NULL) {
-            inf_q8_windows_copy_next(windows, &product->terms, &cursor, scratch->window);
-            gemms->widen(operand, scratch->window, product->quads, 0);
-        } else {
-            inf_q8_windows_copy_next(windows, &product->terms, &cursor, operand);
+        const uint8_t *bytes = x + i * windows->channels;
+        if (!product->direct) {
+            inf_q8_windows_copy(windows, &product->terms, &cursor, 1, scratch->window, 0);
+            bytes = scratch->window;
         }
+        gemms->widen(scratch->operands + i * product->operand_size, bytes, product->quads,
+                     product->direct ? flip : 0);
     }
 }
 
@@ -335,7 +338,7 @@ static void sum_operands(const struct product_task *task, const struct strip *st
         const uint8_t *bytes = task->x + (strip->first + i) * windows->channels;
         uint8_t flip = product->terms.flip;
         if (!product->direct) {
-            inf_q8_windows_copy_next(windows, &product->terms, &cursor, scratch->window);
+            inf_q8_windows_copy(windows, &product->terms, &cursor, 1, scratch->window, 0);
             bytes = scratch->window;
             flip = 0;
         }

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "proto/core/span.h"
+
 #define CHUNK ((size_t)INF_Q8_WINDOW_SLACK)
 
 typedef uint8_t chunk __attribute__((vector_size(INF_Q8_WINDOW_SLACK)));
@@ -28,65 +30,111 @@ struct inf_q8_cursor inf_q8_windows_start(const struct inf_q8_windows *windows, 
     };
 }
 
-// Copies `count` bytes of x and converts them to unsigned. Writes whole chunks, but reads no byte
-// at `end` or behind it.
-static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip,
-                       const uint8_t *end)
+// Copies `count` bytes and XORs each with `flip`. Reads and writes whole chunks.
+static inline void copy_chunks(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
 {
-    size_t done = 0;
-    if ((size_t)(end - from) >= count + CHUNK)
-        for (; done < count; done += CHUNK) {
-            chunk bytes;
-            memcpy(&bytes, from + done, CHUNK);
-            bytes ^= flip;
-            memcpy(to + done, &bytes, CHUNK);
-        }
-    for (; done < count; done++)
-        to[done] = from[done] ^ flip;
-}
-
-// Copies one row of taps of a window that is partly padding. The first tap is at column `column` of
-// the row of x at `row`. If `row` is NULL, all taps are padding. Taps outside of x become the zero
-// point of x.
-static void copy_taps(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
-                      const uint8_t *row, int64_t column, uint8_t *to)
-{
-    const struct inf_window *w = &windows->width;
-    for (int32_t k = 0; k < w->kernel; k++, column += w->dilation, to += windows->inputs) {
-        bool inside = row != NULL && column >= 0 && column < w->input;
-        const uint8_t *from = inside ? row + (size_t)column * windows->channels : NULL;
-        for (size_t i = 0; i < windows->inputs; i++)
-            to[i] = inside ? from[i] ^ terms->flip : (uint8_t)terms->x_zero;
+    for (size_t done = 0; done < count; done += CHUNK) {
+        chunk bytes;
+        memcpy(&bytes, from + done, CHUNK);
+        bytes ^= flip;
+        memcpy(to + done, &bytes, CHUNK);
     }
 }
 
-void inf_q8_windows_copy_next(const struct inf_q8_windows *windows,
-                              const struct inf_q8_params *terms, struct inf_q8_cursor *cursor,
-                              uint8_t *to)
+// Returns the first byte of x under the window at the cursor, whose taps are all inside of x.
+static const uint8_t *first_tap(const struct inf_q8_windows *windows,
+                                const struct inf_q8_cursor *cursor)
 {
     const struct inf_window *h = &windows->height;
     const struct inf_window *w = &windows->width;
-    size_t row_size = (size_t)w->input * windows->channels;
-    size_t taps_size = (size_t)w->kernel * windows->inputs;
-    int64_t column = (int64_t)cursor->column * w->stride - w->pad_before;
     int64_t row = (int64_t)cursor->row * h->stride - h->pad_before;
-    int64_t last = column + (int64_t)(w->kernel - 1) * w->dilation;
-    // All taps of a row are neighbours in x and inside of it.
-    bool whole = windows->groups == 1 && w->dilation == 1 && column >= 0 && last < w->input;
-    for (int32_t k = 0; k < h->kernel; k++, row += h->dilation, to += taps_size) {
-        const uint8_t *from =
-            row >= 0 && row < h->input ? cursor->image + (size_t)row * row_size : NULL;
-        if (whole && from != NULL)
-            copy_bytes(to, from + (size_t)column * windows->channels, taps_size, terms->flip,
-                       cursor->end);
-        else
-            copy_taps(windows, terms, from, column, to);
+    int64_t column = (int64_t)cursor->column * w->stride - w->pad_before;
+    return cursor->image + (size_t)(row * w->input + column) * windows->channels;
+}
+
+// Returns how many of the windows from the cursor on, in its row, can be copied in chunks: the taps
+// of a row of the window are neighbours in x, no tap is padding, and chunks end before the end of
+// x. Returns 0 if the first one cannot.
+static size_t count_inside(const struct inf_q8_windows *windows, const struct inf_q8_cursor *cursor)
+{
+    const struct inf_window *h = &windows->height;
+    const struct inf_window *w = &windows->width;
+    int64_t row = (int64_t)cursor->row * h->stride - h->pad_before;
+    int64_t last_row = row + (int64_t)(h->kernel - 1) * h->dilation;
+    int64_t column = (int64_t)cursor->column * w->stride - w->pad_before;
+    int64_t last_column = w->input - w->kernel; // where the last window inside of x may begin
+    if (windows->groups > 1 || w->dilation > 1 || row < 0 || last_row >= h->input || column < 0 ||
+        column > last_column)
+        return 0;
+    size_t count = (size_t)((last_column - column) / w->stride) + 1;
+    count = INF_MIN(count, (size_t)w->output - cursor->column);
+    size_t row_end = (size_t)(last_row + 1) * (size_t)w->input * windows->channels;
+    size_t left = (size_t)(cursor->end - cursor->image);
+    return left >= row_end + CHUNK ? count : 0;
+}
+
+// Copies `count` windows that count_inside() has counted.
+static void copy_inside(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
+                        const struct inf_q8_cursor *cursor, size_t count, uint8_t *to, size_t step)
+{
+    size_t rows = (size_t)windows->height.kernel;
+    size_t taps_size = (size_t)windows->width.kernel * windows->inputs;
+    size_t row_step =
+        (size_t)windows->width.input * windows->channels * (size_t)windows->height.dilation;
+    size_t x_step = (size_t)windows->width.stride * windows->channels;
+    const uint8_t *from = first_tap(windows, cursor);
+    for (size_t i = 0; i < count; i++, from += x_step, to += step)
+        for (size_t k = 0; k < rows; k++)
+            copy_chunks(to + k * taps_size, from + k * row_step, taps_size, terms->flip);
+}
+
+// Copies the window at the cursor, which may be partly padding.
+static void copy_any(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
+                     const struct inf_q8_cursor *cursor, uint8_t *to)
+{
+    const struct inf_window *h = &windows->height;
+    const struct inf_window *w = &windows->width;
+    int64_t row = (int64_t)cursor->row * h->stride - h->pad_before;
+    for (int32_t k = 0; k < h->kernel; k++, row += h->dilation) {
+        int64_t column = (int64_t)cursor->column * w->stride - w->pad_before;
+        for (int32_t i = 0; i < w->kernel; i++, column += w->dilation, to += windows->inputs) {
+            bool inside = row >= 0 && row < h->input && column >= 0 && column < w->input;
+            const uint8_t *from =
+                inside ? cursor->image + (size_t)(row * w->input + column) * windows->channels
+                       : NULL;
+            for (size_t c = 0; c < windows->inputs; c++)
+                to[c] = inside ? from[c] ^ terms->flip : (uint8_t)terms->x_zero;
+        }
     }
-    if (++cursor->column < (size_t)w->output)
+}
+
+static void advance_cursor(const struct inf_q8_windows *windows, struct inf_q8_cursor *cursor,
+                           size_t count)
+{
+    const struct inf_window *h = &windows->height;
+    cursor->column += count;
+    if (cursor->column < (size_t)windows->width.output)
         return;
     cursor->column = 0;
     if (++cursor->row < (size_t)h->output)
         return;
     cursor->row = 0;
-    cursor->image += (size_t)h->input * row_size;
+    cursor->image += (size_t)(h->input * windows->width.input) * windows->channels;
+}
+
+void inf_q8_windows_copy(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
+                         struct inf_q8_cursor *cursor, size_t count, uint8_t *to, size_t step)
+{
+    while (count > 0) {
+        size_t run = INF_MIN(count_inside(windows, cursor), count);
+        if (run > 0) {
+            copy_inside(windows, terms, cursor, run, to, step);
+        } else {
+            run = 1;
+            copy_any(windows, terms, cursor, to);
+        }
+        advance_cursor(windows, cursor, run);
+        to += run * step;
+        count -= run;
+    }
 }

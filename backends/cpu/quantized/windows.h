@@ -14,7 +14,7 @@ struct inf_q8_windows {
     size_t images;
 };
 
-// The window that inf_q8_windows_copy_next() copies next.
+// The window that inf_q8_windows_copy() copies next.
 struct inf_q8_cursor {
     const uint8_t *image; // the first byte of the image, in the group of channels that is copied
     const uint8_t *end;   // the end of all images
@@ -29,12 +29,11 @@ struct inf_q8_cursor {
 struct inf_q8_cursor inf_q8_windows_start(const struct inf_q8_windows *windows, const uint8_t *x,
                                           size_t group, size_t pixel);
 
-// Copies the bytes of x that the window covers to `to`, and makes them unsigned: [height of the
-// window][width of the window][inputs]. Padding becomes the zero point of x. Up to
-// INF_Q8_WINDOW_SLACK bytes behind the window are overwritten. Moves the cursor to the window of
-// the next pixel of y.
-void inf_q8_windows_copy_next(const struct inf_q8_windows *windows,
-                              const struct inf_q8_params *terms, struct inf_q8_cursor *cursor,
-                              uint8_t *to);
+// Copies the windows of `count` pixels of y from the cursor on, `step` bytes apart, and makes their
+// bytes unsigned: [height of the window][width of the window][inputs]. Padding becomes the zero
+// point of x. Up to INF_Q8_WINDOW_SLACK bytes behind each window may be overwritten, before the
+// next window is written. Moves the cursor behind the last pixel.
+void inf_q8_windows_copy(const struct inf_q8_windows *windows, const struct inf_q8_params *terms,
+                         struct inf_q8_cursor *cursor, size_t count, uint8_t *to, size_t step);
 
 #endif
