@@ -80,7 +80,7 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
     for (size_t c = 0; c < panel->carry_count; c++)
         add_carry(sum, panel, gemm, &panel->carries[c], pixels, vectors);
     size_t stored = 0; // pixels
-    if (is_plain(panel, vectors)) {
+    if (is_plain(panel)) {
         const inf_qvec_end end = end_of(&panel->requant);
         INF_QVEC_UNROLL
         for (; stored + 4 / vectors <= pixels; stored += 4 / vectors) {

@@ -36,11 +36,24 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
         qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
 }
 
-// True if results are bytes, the kernel subtracts no zero points, and no column is padding.
-INF_QVEC_INLINE bool is_plain(const struct inf_q8_panel *panel, const size_t vectors)
+// True if results are bytes and the kernel subtracts no zero points.
+INF_QVEC_INLINE bool is_plain(const struct inf_q8_panel *panel)
 {
-    return panel->zeros == NULL && panel->requant.scale != NULL &&
-           panel->columns == vectors * INF_QVEC_WIDTH;
+    return panel->zeros == NULL && panel->requant.scale != NULL;
+}
+
+// Copies `count` bytes, fewer than `most`, in two pieces of constant size, which may overlap. `most`
+// is a power of two, up to 32.
+INF_QVEC_INLINE void copy_some(uint8_t *to, const uint8_t *from, size_t count, const size_t most)
+{
+    INF_QVEC_UNROLL
+    for (size_t size = 16; size > 0; size /= 2) {
+        if (size >= most || count < size)
+            continue;
+        memcpy(to, from, size);
+        memcpy(to + count - size, from + count - size, size);
+        return;
+    }
 }
 
 // Stores the sums of a plain panel: four vectors, which are one or two of each pixel. `pixel` is
@@ -59,9 +72,14 @@ INF_QVEC_INLINE void store_four(const struct inf_q8_panel *panel, const struct i
             qvec_times(qvec_to_float(sums[i]),
                        qvec_float_load(panel->requant.scale + i % vectors * INF_QVEC_WIDTH));
     qvec_bytes_store(bytes, qvec_in_order(qvec_finish(scaled, end)));
+    const bool whole = panel->columns == size;
     INF_QVEC_UNROLL
-    for (size_t i = 0; i < 4 / vectors; i++)
-        memcpy(y + i * panel->y_step, bytes + i * size, size);
+    for (size_t i = 0; i < 4 / vectors; i++) {
+        if (whole)
+            memcpy(y + i * panel->y_step, bytes + i * size, size);
+        else
+            copy_some(y + i * panel->y_step, bytes + i * size, panel->columns, size);
+    }
 }
 
 // Prepares store_four().

@@ -76,7 +76,7 @@ INF_QVEC_INLINE void store_sums(const struct inf_q8_panel *panel, const struct i
 {
     const size_t step = 4 / vectors; // pixels of four vectors
     size_t i = 0;
-    if (is_plain(panel, vectors)) {
+    if (is_plain(panel)) {
         const inf_qvec_end end = end_of(&panel->requant);
         for (; i + step <= pixels; i += step) {
             inf_qvec four[4];
