@@ -285,14 +285,10 @@ static struct inf_cpu_pack *find_pack(struct inf_cpu_packs *packs,
     return pack;
 }
 
+// Frees a pack. Its memory was dropped or is not used by another pack.
 static void free_pack(struct inf_cpu_pack *pack)
 {
     inf_device_unref(&pack->device);
-    if (pack->pages == NULL) {
-        free((void *)(uintptr_t)pack->panels);
-        free((void *)(uintptr_t)pack->lower);
-    }
-    inf_shared_pages_unref(&pack->pages);
     free(pack);
 }
 
@@ -304,8 +300,12 @@ static void destroy_pack(struct inf_blob_form *form)
     while (*link != pack)
         link = &(*link)->next;
     *link = pack->next;
+    bool last = inf_cpu_panels_drop(&pack->packs->panels, pack->memory);
     inf_mutex_unlock(&pack->packs->mutex);
-    inf_device_uncount_weights(pack->device, form->size_bytes);
+    if (last) {
+        inf_device_uncount_weights(pack->device, pack->memory->held_bytes);
+        inf_cpu_panels_free(pack->memory);
+    }
     free_pack(pack);
 }
 
@@ -313,20 +313,31 @@ static void destroy_pack(struct inf_blob_form *form)
 // kept. Returns false if memory is exhausted.
 static bool alloc_panels(struct inf_cpu_pack *pack, size_t size)
 {
+    struct inf_cpu_panels *memory = calloc(1, sizeof *memory);
     bool paired = pack->matrix.paired > 0;
-    size = inf_size_align(size, ALIGNMENT);
-    pack->panels = inf_pages_alloc(ALIGNMENT, size + (paired ? INF_PAGES_SLACK_BYTES : 0));
-    if (pack->panels == NULL)
+    pack->memory = memory;
+    if (memory == NULL)
         return false;
-    pack->form.size_bytes = size;
-    if (!paired)
-        return true;
-    memset((void *)(uintptr_t)pack->panels, 0, size);
-    if (!can_restore(&pack->matrix))
-        return true;
-    pack->lower = malloc(size);
-    pack->form.size_bytes += size;
-    return pack->lower != NULL;
+    memory->references = 1;
+    memory->used_bytes = size;
+    size = inf_size_align(size, ALIGNMENT);
+    memory->panels = inf_pages_alloc(ALIGNMENT, size + (paired ? INF_PAGES_SLACK_BYTES : 0));
+    if (memory->panels == NULL)
+        return false;
+    memory->held_bytes = size;
+    if (paired) {
+        memset((void *)(uintptr_t)memory->panels, 0, size);
+        if (can_restore(&pack->matrix)) {
+            memory->lower = malloc(size);
+            memory->held_bytes += size;
+            if (memory->lower == NULL)
+                return false;
+        }
+    }
+    pack->panels = memory->panels;
+    pack->lower = memory->lower;
+    pack->form.size_bytes = memory->held_bytes;
+    return true;
 }
 
 static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
@@ -410,8 +421,10 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
         made = alloc_panels(pack, size);
     }
     if (!made) {
-        if (pack != NULL)
+        if (pack != NULL) {
+            inf_cpu_panels_free(pack->memory);
             free_pack(pack);
+        }
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
                                matrix->columns);
@@ -425,22 +438,27 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
 
 // Puts a new pack into the table of its device, unless the table has a pack of the same matrix,
 // which another thread may have added meanwhile; the new pack is then freed. Returns the pack that
-// is in the table.
+// is in the table. It uses the panels of another pack if these are equal.
 static struct inf_cpu_pack *insert_pack(struct inf_cpu_packs *packs, struct inf_device *device,
                                         struct inf_cpu_pack *made)
 {
+    struct inf_cpu_panels *own = made->memory;
     inf_mutex_lock(&packs->mutex);
     struct inf_cpu_pack *found = find_pack(packs, &made->matrix);
     if (found == NULL) {
         struct inf_cpu_pack **bucket = bucket_of(packs, made->matrix.blob);
         made->next = *bucket;
         *bucket = made;
+        made->memory = inf_cpu_panels_add(&packs->panels, own);
+        made->panels = made->memory->panels;
     }
     inf_mutex_unlock(&packs->mutex);
-    if (found == NULL) {
-        inf_device_count_weights(device, made->form.size_bytes);
+    if (found == NULL && made->memory == own)
+        inf_device_count_weights(device, own->held_bytes);
+    else
+        inf_cpu_panels_free(own);
+    if (found == NULL)
         return made;
-    }
     free_pack(made);
     return found;
 }
@@ -472,24 +490,32 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
     size_t size;
     INF_TRY(inf_cpu_pack_record_check_isa(record, packs->isa, err));
     struct inf_cpu_pack *pack = calloc(1, sizeof *pack);
-    if (pack == NULL)
+    struct inf_cpu_panels *memory = calloc(1, sizeof *memory);
+    if (pack == NULL || memory == NULL) {
+        free(pack);
+        free(memory);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    }
     pack->matrix.blob = blob;
     bool sound = inf_cpu_pack_record_read(pack, record) &&
                  find_panels_size(packs->isa, &pack->matrix, &size);
+    memory->used_bytes = sound ? size : 0;
     size = sound ? inf_size_align(size, ALIGNMENT) : 0;
     if (!sound || record->part_bytes[0] != size ||
         (record->part_bytes[1] != 0 &&
          (record->part_bytes[1] != size || pack->matrix.paired == 0))) {
         free(pack);
+        free(memory);
         return inf_fail(err, INF_INVALID, "cpu: packed weights do not fit a constant of %zu bytes",
                         blob->size_bytes);
     }
-    pack->panels = record->parts[0];
-    pack->lower = record->parts[1];
-    pack->form.size_bytes = size + record->part_bytes[1];
-    pack->pages = record->pages;
+    memory->references = 1;
+    memory->panels = pack->panels = record->parts[0];
+    memory->lower = pack->lower = record->parts[1];
+    memory->held_bytes = pack->form.size_bytes = size + record->part_bytes[1];
+    memory->pages = record->pages;
     record->pages = NULL;
+    pack->memory = memory;
     init_pack(pack, packs, device);
     *out_form = &insert_pack(packs, device, pack)->form;
     return INF_OK;

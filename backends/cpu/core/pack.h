@@ -27,6 +27,7 @@
 #include "backends/base/thread.h"
 #include "backends/base/winograd.h"
 #include "backends/cpu/core/pack_bytes.h"
+#include "backends/cpu/core/pack_panels.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/device/backend.h"
 
@@ -62,9 +63,9 @@ struct inf_cpu_pack {
     // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
+    struct inf_cpu_panels *memory; // has the panels, perhaps for several packs; one reference
     // The form that matrix.winograd points to, if the pack was read from a file.
     struct inf_winograd_form own_winograd;
-    struct inf_shared_pages *pages; // what `panels` and `lower` are in; NULL: they are owned
     struct inf_device *device;      // a counted reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // next pack in the same bucket of the device's hash table
@@ -75,8 +76,9 @@ struct inf_cpu_pack {
 // All packs of a device, in a hash table by constant.
 struct inf_cpu_packs {
     const struct inf_isa *isa; // the kernels of the device; panels are packed for them
-    struct inf_mutex mutex;    // guards the members below, and `next` of every pack
+    struct inf_mutex mutex;    // guards the members below, `next` of every pack, and the panels
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
+    struct inf_cpu_panels_table panels;
 };
 
 // Initialises an empty set of packs, which is embedded in the device, for the kernels of `isa`.

@@ -250,6 +250,40 @@ Test(pack, of_bytes_replaces_its_constant)
     inf_blob_unref(&blob);
 }
 
+// Two constants with the same bytes have packs of their own, in the same memory.
+Test(pack, of_equal_constants_shares_memory)
+{
+    struct inf_blob *a = blob_of(64 * 40);
+    struct inf_blob *b = blob_of(64 * 40);
+    struct inf_blob *other = blob_of(64 * 40);
+    ((uint32_t *)other->data)[64 * 40 - 1] ^= 1;
+    struct inf_cpu_pack *first = get_pack(&(struct inf_cpu_matrix){a, 64, 40, false});
+    size_t size = first->form.size_bytes;
+    struct inf_cpu_pack *second = get_pack(&(struct inf_cpu_matrix){b, 64, 40, false});
+    cr_assert_neq(first, second);
+    cr_assert_eq(first->panels, second->panels);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, size);
+    struct inf_cpu_pack *third = get_pack(&(struct inf_cpu_matrix){other, 64, 40, false});
+    cr_assert_neq(third->panels, first->panels);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 2 * size);
+    // The memory stays as long as one of the packs, and a pack that comes later finds it.
+    put_pack(first);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 2 * size);
+    first = get_pack(&(struct inf_cpu_matrix){a, 64, 40, false});
+    cr_assert_eq(first->panels, second->panels);
+    put_pack(second);
+    uint32_t *again = malloc(a->size_bytes);
+    first->form.restore(&first->form, again);
+    cr_assert_eq(memcmp(again, a->data, a->size_bytes), 0);
+    free(again);
+    put_pack(first);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, size);
+    put_pack(third);
+    inf_blob_unref(&a);
+    inf_blob_unref(&b);
+    inf_blob_unref(&other);
+}
+
 Test(pack, in_bf16_does_not_replace_a_constant_that_it_cannot_restore)
 {
     static const uint32_t odd[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff};
