@@ -133,9 +133,9 @@ static enum inf_code scale_elements(float *to, const void *from, enum inf_dtype 
     return INF_OK;
 }
 
-// Returns the tensor of blockwise scales if it fits the quantised tensor.
-static const struct inf_tflite_tensor *find_block_scales(const struct inf_tflite_subgraph *subgraph,
-                                                         const struct inf_tflite_tensor *tensor)
+const struct inf_tflite_tensor *
+inf_tflite_tensor_block_scales(const struct inf_tflite_subgraph *subgraph,
+                               const struct inf_tflite_tensor *tensor)
 {
     const struct inf_tflite_quantization *q = &tensor->quantization;
     int32_t rank = tensor->shape.rank;
@@ -150,27 +150,34 @@ static const struct inf_tflite_tensor *find_block_scales(const struct inf_tflite
     return scales;
 }
 
+float inf_tflite_tensor_block_scale(const struct inf_tflite_subgraph *subgraph,
+                                    const struct inf_tflite_tensor *tensor, size_t block)
+{
+    const struct inf_tflite_tensor *scales =
+        &subgraph->tensors[tensor->quantization.block_scales];
+    uint16_t half;
+    float scale;
+    if (scales->type == INF_TFLITE_TYPE_FLOAT16) {
+        memcpy(&half, scales->data.data + block * sizeof half, sizeof half);
+        return inf_half_to_float(half);
+    }
+    memcpy(&scale, scales->data.data + block * sizeof scale, sizeof scale);
+    return scale;
+}
+
 // Converts quantised elements of which `block` neighbours along the last axis share a scale.
 static enum inf_code scale_blocks(float *to, const void *from, enum inf_dtype dtype,
                                   const struct inf_tflite_subgraph *subgraph,
                                   const struct inf_tflite_tensor *tensor, struct inf_error *err)
 {
-    const struct inf_tflite_tensor *scales = find_block_scales(subgraph, tensor);
     size_t block = (size_t)tensor->quantization.block;
-    if (scales == NULL)
+    if (inf_tflite_tensor_block_scales(subgraph, tensor) == NULL)
         return inf_fail(err, INF_INVALID,
                         "tensor '%.200s' has blockwise scales that do not fit its shape",
                         tensor->name);
-    for (size_t i = 0; i < inf_shape_elements(&tensor->shape); i++) {
-        uint16_t half;
-        float scale;
-        memcpy(&half, scales->data.data + i / block * 2, sizeof half);
-        if (scales->type == INF_TFLITE_TYPE_FLOAT16)
-            scale = inf_half_to_float(half);
-        else
-            memcpy(&scale, scales->data.data + i / block * sizeof scale, sizeof scale);
-        to[i] = load_int(from, dtype, i) * scale;
-    }
+    for (size_t i = 0; i < inf_shape_elements(&tensor->shape); i++)
+        to[i] = load_int(from, dtype, i) *
+                inf_tflite_tensor_block_scale(subgraph, tensor, i / block);
     return INF_OK;
 }
 

@@ -36,4 +36,15 @@ enum inf_code inf_tflite_tensor_read_floats(struct inf_blob **out_data,
                                             const struct inf_tflite_tensor *tensor,
                                             struct inf_error *err) INF_NODISCARD;
 
+// Returns the tensor that has the scales of blockwise quantisation; NULL if there is none that fits
+// `tensor`.
+const struct inf_tflite_tensor *
+inf_tflite_tensor_block_scales(const struct inf_tflite_subgraph *subgraph,
+                               const struct inf_tflite_tensor *tensor);
+
+// Returns the scale of block `block` of a tensor with blockwise quantisation, in the order of its
+// elements. inf_tflite_tensor_block_scales() has found the scales.
+float inf_tflite_tensor_block_scale(const struct inf_tflite_subgraph *subgraph,
+                                    const struct inf_tflite_tensor *tensor, size_t block);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: fully connected layers and batches of products.
 #include "backends/graph/build/operators.h"
+#include "backends/import/tflite/block_weights.h"
 #include "backends/import/tflite/op_table.h"
 
 // Brings x to a matrix with `width` columns, or keeps its leading axes if that is allowed.
@@ -18,20 +19,39 @@ static uint32_t shape_rows(struct inf_tflite_scope *s, uint32_t x, int64_t width
     return inf_build_reshape(&s->b, x, (int64_t[]){-1, width}, 2);
 }
 
+static uint32_t multiply_blocks(struct inf_tflite_scope *s,
+                                const struct inf_tflite_block_weights *blocks, uint32_t x,
+                                uint32_t bias)
+{
+    const uint32_t inputs[] = {x, blocks->weights, blocks->scales, blocks->zeros, bias};
+    struct inf_build_node node =
+        inf_build_describe_list(INF_OP_MATMUL_BLOCKS, inputs, INF_ARRAY_LENGTH(inputs));
+    node.attrs.matmul_blocks.bits = blocks->bits;
+    node.attrs.matmul_blocks.block = blocks->block;
+    return inf_build_value(&s->b, &node);
+}
+
 static void lower_fully_connected(struct inf_tflite_scope *s)
 {
     static const struct inf_tflite_layout layout = {2, {0, 1}};
     bool keep_axes = inf_tflite_option_bool(s, 2, "keep_num_dims");
     if (inf_tflite_option(s, INF_FB_I8, 1, "weights_format", 0) != 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "its weights are shuffled");
-    uint32_t weights = inf_tflite_weights(s, 1, 0, &layout);
+    struct inf_tflite_block_weights blocks;
+    bool packed = inf_tflite_block_weights_add(s, 1, 0, &blocks);
+    uint32_t weights = packed ? blocks.weights : inf_tflite_weights(s, 1, 0, &layout);
     uint32_t bias = inf_tflite_bias(s, 2, 0, 1);
     uint32_t x = inf_tflite_real(s, 0);
     if (!inf_build_ok(&s->b))
         return;
     if (bias != INF_VALUE_NONE && inf_build_rank(&s->b, bias) != 1)
         bias = inf_build_reshape(&s->b, bias, (int64_t[]){-1}, 1);
-    x = shape_rows(s, x, inf_build_known_dim(&s->b, weights, 1), keep_axes);
+    int64_t width = packed ? blocks.inputs : inf_build_known_dim(&s->b, weights, 1);
+    x = shape_rows(s, x, width, keep_axes);
+    if (packed) {
+        s->outputs[0] = inf_tflite_activate(s, multiply_blocks(s, &blocks, x, bias), 0);
+        return;
+    }
     struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, x, weights, bias);
     node.attrs.matmul.transpose_b = true;
     s->outputs[0] = inf_tflite_activate(s, inf_build_value(&s->b, &node), 0);
