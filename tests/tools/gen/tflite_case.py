@@ -21,6 +21,7 @@ TYPES = {
     'bool': (6, '|b1', '?'),
     'i16': (7, '<i2', 'h'),
     'i8': (9, '|i1', 'b'),
+    'i4': (17, None, None),
 }
 # The smallest and largest integer of each type.
 LIMITS = {'i8': (-128, 127), 'u8': (0, 255), 'i16': (-32768, 32767)}
@@ -51,7 +52,8 @@ def single(x):
 
 
 class Tensor:
-    """A tensor of a file. `scale` and `zero` quantise it; `data` are its elements, row by row."""
+    """A tensor of a file. `scale` and `zero` quantise it; `data` are its elements, row by row.
+    A list of scales has one for each index of the first axis."""
 
     def __init__(self, kind, shape, data=None, scale=None, zero=0):
         self.kind, self.shape, self.scale, self.zero = kind, tuple(shape), scale, zero
@@ -60,14 +62,21 @@ class Tensor:
             raise ValueError(f'{len(self.data)} elements for {self.shape}')
 
     def bytes(self):
+        if self.kind == 'i4':
+            pairs = zip(self.data[::2], self.data[1::2] + [0] * (len(self.data) % 2))
+            return bytes((a & 15) | (b & 15) << 4 for a, b in pairs)
         return struct.pack(f'<{len(self.data)}{TYPES[self.kind][2]}', *self.data)
 
     def real(self):
         """The numbers that the elements stand for."""
         if self.scale is None:
             return list(self.data)
-        scale = single(self.scale)
-        return [single((x - self.zero) * scale) for x in self.data]
+        scales = [single(x) for x in self.scales()]
+        each = len(self.data) // len(scales)
+        return [single((x - self.zero) * scales[i // each]) for i, x in enumerate(self.data)]
+
+    def scales(self):
+        return self.scale if isinstance(self.scale, list) else [self.scale]
 
     def stored(self, reals):
         """The tensor with these numbers, quantised if it is quantised."""
@@ -142,7 +151,8 @@ class Case:
         def add(name, tensor):
             row = {0: ints(*tensor.shape), 1: I8(TYPES[tensor.kind][0]), 2: U32(0), 3: name}
             if tensor.scale is not None:
-                row[4] = {2: floats(tensor.scale), 3: Vector('q', [tensor.zero])}
+                scales = tensor.scales()
+                row[4] = {2: floats(*scales), 3: Vector('q', [tensor.zero] * len(scales))}
             if is_const(tensor) and self.weights_file:
                 number = 2**31 + len(ranges)
                 row[10] = U32(number)

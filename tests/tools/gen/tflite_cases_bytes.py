@@ -8,7 +8,7 @@ a result may differ by one step.
 import itertools
 import math
 
-from tflite_case import Case, Tensor, at, const, places
+from tflite_case import Case, Tensor, at, const, places, single
 from tflite_writer import F32, I8, I32, U8
 
 STEP = {'lsb': 1, 'rtol': 1e-5, 'atol': 1e-6}
@@ -153,6 +153,109 @@ def products():
     )
 
 
+def weight_only():
+    """Products of floats with integer weights, of a depth that is no multiple of 16."""
+    depth, units = 41, 33
+    size = depth * units
+    kinds = {
+        'i8': ('i8', [(i * 37) % 256 - 128 for i in range(size)], 0.01, 0),
+        'i8-zero': ('i8', [(i * 37) % 256 - 128 for i in range(size)], 0.01, -7),
+        'u8': ('u8', [(i * 37) % 256 for i in range(size)], 0.01, 131),
+        'i8-channels': (
+            'i8',
+            [(i * 37) % 256 - 128 for i in range(size)],
+            [0.001 * (i + 1) for i in range(units)],
+            0,
+        ),
+        'i4': ('i4', [(i * 7) % 16 - 8 for i in range(size)], 0.1, 0),
+        'i4-channels': (
+            'i4',
+            [(i * 7) % 16 - 8 for i in range(size)],
+            [0.01 * (i + 1) for i in range(units)],
+            0,
+        ),
+    }
+    for name, (kind, data, scale, zero) in kinds.items():
+        w = const(kind, (units, depth), data, scale, zero)
+        bias = const('f32', (units,), [single(0.1 * i - 1) for i in range(units)])
+        for rows, cut in ((1, False), (5, True)):
+            x = Tensor('f32', (rows, depth), [single(i % 11 / 7 - 0.5) for i in range(rows * depth)])
+            a, b, c = x.real(), w.real(), bias.real()
+            sums = [
+                sum(a[i * depth + k] * b[j * depth + k] for k in range(depth)) + c[j]
+                for i in range(rows)
+                for j in range(units)
+            ]
+            y = Tensor('f32', (rows, units), [min(max(v, 0), 6) if cut else v for v in sums])
+            options = (8, {0: I8(3)} if cut else {})
+            id = f'weights-{name}-{rows}'
+            yield Case(
+                id,
+                'FULLY_CONNECTED',
+                [x, w, bias],
+                [y],
+                options=options,
+                tolerance={'lsb': 0, 'rtol': 1e-5, 'atol': 1e-4},
+            )
+
+
+def windowed(x, w, bias, stride, depthwise):
+    """The real results of a convolution with padding SAME, and their shape."""
+    _, height, width, channels = x.shape
+    outputs, tall, wide = (w.shape[3] if depthwise else w.shape[0]), w.shape[1], w.shape[2]
+    shape = (1, -(-height // stride), -(-width // stride), outputs)
+    top = max((shape[1] - 1) * stride + tall - height, 0) // 2
+    left = max((shape[2] - 1) * stride + wide - width, 0) // 2
+    a, b, c = x.real(), w.real(), bias.real()
+    results = []
+    for _, row, column, out in places(shape):
+        total = c[out]
+        for i, j in itertools.product(range(tall), range(wide)):
+            p, q = row * stride + i - top, column * stride + j - left
+            if not (0 <= p < height and 0 <= q < width):
+                continue
+            if depthwise:
+                total += a[at(x.shape, (0, p, q, out))] * b[at(w.shape, (0, i, j, out))]
+                continue
+            for k in range(channels):
+                total += a[at(x.shape, (0, p, q, k))] * b[at(w.shape, (out, i, j, k))]
+        results.append(total)
+    return shape, results
+
+
+def windows():
+    """Convolutions whose weights have a zero point, at the ends of the range of bytes."""
+    # Name, type, zero point of the weights, size of x, outputs, window, stride.
+    rows = (
+        ('1x1', 'u8', 100, (5, 7, 16), 24, 1, 1),
+        ('1x1-wide', 'u8', 155, (6, 8, 64), 33, 1, 1),
+        ('1x1', 'i8', 0, (5, 7, 16), 24, 1, 1),
+        ('3x3', 'u8', 60, (9, 8, 3), 17, 3, 2),
+        ('3x3', 'i8', 0, (9, 8, 3), 17, 3, 2),
+        ('depthwise', 'u8', 40, (7, 9, 24), 0, 3, 1),
+        ('depthwise', 'u8', 201, (7, 40, 70), 0, 3, 2),
+        ('depthwise', 'i8', 0, (4, 5, 9), 0, 5, 1),
+    )
+    for name, kind, zero, size, outputs, window, stride in rows:
+        depthwise = outputs == 0
+        shift = 0 if kind == 'u8' else -128
+        data = [(i * 89) % 256 + shift for i in range(math.prod(size))]
+        x = Tensor(kind, (1, *size), data, 0.02, 119 + shift)
+        shape = (1, window, window, size[2]) if depthwise else (outputs, window, window, size[2])
+        w = const(kind, shape, [(i * 53) % 256 + shift for i in range(math.prod(shape))], 0.003, zero)
+        count = size[2] if depthwise else outputs
+        bias = const('i32', (count,), [i * 700 - 5000 for i in range(count)], 0.02 * 0.003, 0)
+        shape, results = windowed(x, w, bias, stride, depthwise)
+        step = 2 * max(abs(v) for v in results) / 255
+        y = Tensor(kind, shape, [0] * len(results), step, 128 + shift).stored(results)
+        options = (2, {0: I8(0), 1: I32(stride), 2: I32(stride), 3: I32(1)})
+        if not depthwise:
+            options = (1, {0: I8(0), 1: I32(stride), 2: I32(stride)})
+        id = f'bytes-{name}-{kind}-{size[2]}'
+        operator = 'DEPTHWISE_CONV_2D' if depthwise else 'CONV_2D'
+        yield Case(id, operator, [x, w, bias], [y], options=options, tolerance=STEP)
+
+
 def moves():
     data = [(i * 53) % 256 - 128 for i in range(2 * 3 * 5)]
     x = Tensor('i8', (2, 3, 5), data, 0.1, 5)
@@ -229,5 +332,6 @@ def softmax16():
 
 
 def cases():
-    for family in (tables, arithmetic, reductions, products, moves, softmax, softmax16):
+    families = (tables, arithmetic, reductions, products, weight_only, windows, moves)
+    for family in families + (softmax, softmax16):
         yield from family()
