@@ -66,7 +66,7 @@ struct inf_cpu_pack {
     struct inf_cpu_panels *memory; // has the panels, perhaps for several packs; one reference
     // The form that matrix.winograd points to, if the pack was read from a file.
     struct inf_winograd_form own_winograd;
-    struct inf_device *device;      // a counted reference
+    struct inf_device *device; // a counted reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // next pack in the same bucket of the device's hash table
 };

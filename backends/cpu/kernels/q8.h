@@ -15,7 +15,7 @@
 #include "backends/cpu/kernels/tile_shape.h"
 
 #define INF_Q8_ROWS_MAX    (2 * INF_TILE_CALL_ROWS) // most pixels of a call
-#define INF_Q8_VECTORS_MAX 2                  // most vectors in a panel
+#define INF_Q8_VECTORS_MAX 2                        // most vectors in a panel
 
 // Requantisation: how 32-bit sums are converted to results. If `scale` is NULL, the results are the
 // sums themselves. Otherwise the results are bytes:
@@ -122,12 +122,12 @@ struct inf_q8_window {
     size_t kernel; // taps along the width
     size_t fours;  // groups of four rows of taps; rows that complete the last group are 0
     // Steps in x, in interleaved columns (4 rows of one column of the input, stored together):
-    size_t tap_step;      // from one tap of the window to the next
-    size_t x_step;        // from the window of one pixel of y to that of the next
-    size_t y_step;        // bytes between neighbouring pixels of y
-    size_t channels;      // channels of the block that are written
-    const int8_t *w;      // weights [kernel][fours][interleaved bytes]
-    const int32_t *bias;  // bias of the channels, interleaved
+    size_t tap_step;     // from one tap of the window to the next
+    size_t x_step;       // from the window of one pixel of y to that of the next
+    size_t y_step;       // bytes between neighbouring pixels of y
+    size_t channels;     // channels of the block that are written
+    const int8_t *w;     // weights [kernel][fours][interleaved bytes]
+    const int32_t *bias; // bias of the channels, interleaved
     const struct inf_q8_carry *carries;
     size_t carry_count;
     struct inf_q8_requant requant; // `scale` is not NULL, and is interleaved

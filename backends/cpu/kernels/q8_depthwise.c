@@ -29,7 +29,7 @@ INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8
         INF_QVEC_UNROLL
         for (size_t r = 0; r < 4; r++) {
             if (r >= row_count)
-                break;
+                continue;
             const uint8_t *from = columns->rows[r] + i * columns->step;
             rows[r] = whole ? qvec_bytes_load(from) : load_some(from, channels);
             rows[r] = qvec_bytes_flip(rows[r], flip);
@@ -73,8 +73,7 @@ INF_QVEC_INLINE void add_carries(const struct inf_q8_window *window, const uint8
     for (size_t c = 0; c < window->carry_count; c++) {
         const struct inf_q8_carry *carry = &window->carries[c];
         const uint8_t *from =
-            columns +
-            (carry->segment * window->tap_step * window->fours + carry->quad) * 4 * WIDTH;
+            columns + (carry->segment * window->tap_step * window->fours + carry->quad) * 4 * WIDTH;
         INF_QVEC_UNROLL
         for (size_t v = 0; v < VECTORS; v++) {
             inf_qvec_x x = qvec_x(qvec_load((const int32_t *)(from + v * WIDTH)));
@@ -115,8 +114,7 @@ INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const ui
 {
     const size_t step = window->x_step * fours * 4 * WIDTH;
     const struct inf_q8_requant *requant = &window->requant;
-    const inf_qvec_end end =
-        qvec_end(requant->low, requant->high, requant->zero, requant->flip);
+    const inf_qvec_end end = qvec_end(requant->low, requant->high, requant->zero, requant->flip);
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
         inf_qvec_bytes bytes = compute_pixel(window, columns, &end, kernel, fours);
         // If pixels are neighbours, what is written behind one of them is replaced by the next ones.

@@ -267,8 +267,8 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_finish(const inf_qvec_float *v, const inf_qv
                                      _mm256_cvtps_epi32(_mm256_min_ps(end->high, v[1])));
     __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_min_ps(end->high, v[2])),
                                       _mm256_cvtps_epi32(_mm256_min_ps(end->high, v[3])));
-    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(low, end->zero),
-                                        _mm256_adds_epi16(high, end->zero));
+    __m256i bytes =
+        _mm256_packus_epi16(_mm256_adds_epi16(low, end->zero), _mm256_adds_epi16(high, end->zero));
     return qvec_bytes_flip(_mm256_max_epu8(bytes, end->least), end->flip);
 }
 

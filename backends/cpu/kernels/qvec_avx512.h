@@ -181,8 +181,8 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_finish(const inf_qvec_float *v, const inf_qv
                                      _mm512_cvtps_epi32(_mm512_min_ps(end->high, v[1])));
     __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(_mm512_min_ps(end->high, v[2])),
                                       _mm512_cvtps_epi32(_mm512_min_ps(end->high, v[3])));
-    __m512i bytes = _mm512_packus_epi16(_mm512_adds_epi16(low, end->zero),
-                                        _mm512_adds_epi16(high, end->zero));
+    __m512i bytes =
+        _mm512_packus_epi16(_mm512_adds_epi16(low, end->zero), _mm512_adds_epi16(high, end->zero));
     return qvec_bytes_flip(_mm512_max_epu8(bytes, end->least), end->flip);
 }
 

@@ -86,7 +86,7 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
 struct strip {
     const struct block *block;
     const uint8_t *image;
-    const uint8_t *end; // the end of all images
+    const uint8_t *end;  // the end of all images
     int64_t row, column; // position of the window's first tap in x
     size_t rows;         // rows of x under the windows, if these are not dilated
     size_t columns;
@@ -127,8 +127,8 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
         columns.rows[i] =
             (there ? strip->image + (size_t)row * row_size : depthwise->padding) + first;
         if (there)
-            readable = INF_MIN(readable, count_readable(columns.rows[i], strip->end, width,
-                                                        depthwise->channels));
+            readable = INF_MIN(
+                readable, count_readable(columns.rows[i], strip->end, width, depthwise->channels));
     }
     uint8_t *y = strip->interleaved + (begin * fours + four) * FOUR * width;
     columns.readable = true;

@@ -57,14 +57,14 @@ struct product {
     struct inf_q8_params terms;
     const struct inf_q8_gemms *gemms;
     struct inf_q8_windows windows;
-    size_t outputs;         // channels of one group of y
-    size_t depth, quads;    // bytes in a window of a group, and groups of four of them
-    size_t tile_depth;      // inf_tile_depth(quads) if gemms->begin is not NULL
-    size_t pixels;          // number of pixels of y
-    bool direct;            // true: a window is one pixel of x, so no window is copied
+    size_t outputs;      // channels of one group of y
+    size_t depth, quads; // bytes in a window of a group, and groups of four of them
+    size_t tile_depth;   // inf_tile_depth(quads) if gemms->begin is not NULL
+    size_t pixels;       // number of pixels of y
+    bool direct;         // true: a window is one pixel of x, so no window is copied
     // True if the zero points of the weights are subtracted when weights are packed (fold.h).
     bool folded;
-    bool has_zeros; // true: kernels subtract the zero points of the weights
+    bool has_zeros;         // true: kernels subtract the zero points of the weights
     bool transposed;        // true: the weights are stored as [outputs][depth]
     size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
     uint32_t *terms_memory; // numbers of the panels: see TERMS

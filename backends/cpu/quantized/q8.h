@@ -20,7 +20,7 @@ struct inf_q8_params {
     float low, high;        // bounds of the result minus its zero point
     int32_t y_zero;
     uint8_t y_flip; // 128 if y is signed bytes; 0
-    size_t y_size; // size of an element of y in bytes
+    size_t y_size;  // size of an element of y in bytes
 };
 
 // Returns the parameters of a qconv2d or qmatmul, except `x_zero`, which is 0. Operands 2 and 4 to

@@ -20,8 +20,7 @@ struct inf_q8_cursor inf_q8_windows_start(const struct inf_q8_windows *windows, 
 {
     size_t columns = (size_t)windows->width.output;
     size_t rows = (size_t)windows->height.output;
-    size_t image_size =
-        (size_t)(windows->height.input * windows->width.input) * windows->channels;
+    size_t image_size = (size_t)(windows->height.input * windows->width.input) * windows->channels;
     return (struct inf_q8_cursor){
         .image = x + pixel / columns / rows * image_size + group * windows->inputs,
         .end = x + windows->images * image_size,

@@ -101,9 +101,9 @@ static void add_scales(struct inf_tflite_scope *s, const struct inf_tflite_tenso
         centred ? INF_VALUE_NONE : inf_build_const(&s->b, INF_DTYPE_F32, &shape, &zeros);
     for (int64_t i = 0; scales != NULL && i < weights->outputs * blocks; i++) {
         size_t at = q->count > 1 ? (size_t)(i / blocks) : 0;
-        scales[i] = q->block > 0 ? inf_tflite_tensor_block_scale(
-                                       s->frame->subgraph, tensor, (size_t)i)
-                                 : q->scales[at];
+        scales[i] = q->block > 0
+                        ? inf_tflite_tensor_block_scale(s->frame->subgraph, tensor, (size_t)i)
+                        : q->scales[at];
         if (zeros != NULL)
             zeros[i] = (float)q->zeros[at] + (is_signed ? middle : 0);
     }

@@ -153,8 +153,7 @@ inf_tflite_tensor_block_scales(const struct inf_tflite_subgraph *subgraph,
 float inf_tflite_tensor_block_scale(const struct inf_tflite_subgraph *subgraph,
                                     const struct inf_tflite_tensor *tensor, size_t block)
 {
-    const struct inf_tflite_tensor *scales =
-        &subgraph->tensors[tensor->quantization.block_scales];
+    const struct inf_tflite_tensor *scales = &subgraph->tensors[tensor->quantization.block_scales];
     uint16_t half;
     float scale;
     if (scales->type == INF_TFLITE_TYPE_FLOAT16) {
@@ -176,8 +175,8 @@ static enum inf_code scale_blocks(float *to, const void *from, enum inf_dtype dt
                         "tensor '%.200s' has blockwise scales that do not fit its shape",
                         tensor->name);
     for (size_t i = 0; i < inf_shape_elements(&tensor->shape); i++)
-        to[i] = load_int(from, dtype, i) *
-                inf_tflite_tensor_block_scale(subgraph, tensor, i / block);
+        to[i] =
+            load_int(from, dtype, i) * inf_tflite_tensor_block_scale(subgraph, tensor, i / block);
     return INF_OK;
 }
 

@@ -120,18 +120,18 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
     uint8_t *operands = convert_operands(q8, p, a, a_step, &step);
     for (size_t s = 0; s < p->segments; s++)
         segments[s] = operands + s * p->pixels * step;
-    struct inf_q8_panel panel = {.segments = p->segments,
-                                 .quads = p->quads,
-                                 .w = (const int8_t *)w,
-                                 .bias = bias,
-                                 .zeros = p->zeros ? zeros : NULL,
-                                 .carries = carries,
-                                 .carry_count = p->carries,
-                                 .requant = {p->sums ? NULL : scales, -100, 130, 117,
-                                             p->columns % 2 ? 0x80 : 0},
-                                 .y_step = y_step,
-                                 .columns = p->columns,
-                                 .tile_depth = inf_tile_depth(p->quads)};
+    struct inf_q8_panel panel = {
+        .segments = p->segments,
+        .quads = p->quads,
+        .w = (const int8_t *)w,
+        .bias = bias,
+        .zeros = p->zeros ? zeros : NULL,
+        .carries = carries,
+        .carry_count = p->carries,
+        .requant = {p->sums ? NULL : scales, -100, 130, 117, p->columns % 2 ? 0x80 : 0},
+        .y_step = y_step,
+        .columns = p->columns,
+        .tile_depth = inf_tile_depth(p->quads)};
     struct inf_q8_gemm gemm = {segments, p->pixels, step, sums, y + AROUND};
     if (q8->begin != NULL)
         q8->begin(panel.tile_depth);
@@ -340,8 +340,8 @@ static void compare_windows(const struct windows *p, const uint8_t *x, const uin
                 }
             uint8_t wanted = (uint8_t)requantize_sum(sum, scales[c], &window->requant);
             cr_assert_eq(y[AROUND + i * window->y_step + c], wanted,
-                         "%zu x %zu taps, %zu channels: pixel %zu, channel %zu", p->rows,
-                         p->kernel, p->channels, i, c);
+                         "%zu x %zu taps, %zu channels: pixel %zu, channel %zu", p->rows, p->kernel,
+                         p->channels, i, c);
             y[AROUND + i * window->y_step + c] = GUARD;
         }
     }
@@ -377,8 +377,7 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
                                    .w = (const int8_t *)ws,
                                    .bias = all_bias,
                                    .carries = carries,
-                                   .carry_count =
-                                       p->carries ? p->kernel * ((p->rows + 3) / 4) : 0,
+                                   .carry_count = p->carries ? p->kernel * ((p->rows + 3) / 4) : 0,
                                    .requant = {all_scales, -100, 130, 117, p->y_flip}};
     q8->run(&window, xs, p->pixels, y + AROUND);
     compare_windows(p, x, w, signs, bias, scales, &window, y);
