@@ -96,7 +96,8 @@ struct inf_q8_gemms {
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX];
     // Prepares this thread for calls with panels of this tile_depth, until it calls end(). NULL:
     // not needed. Kernels with this function read operands of up to INF_TILE_CALL_ROWS pixels,
-    // from each multiple of it on, whatever gemm->pixels is; those behind the last pixel may have any values.
+    // from each multiple of it on, whatever gemm->pixels is; those behind the last pixel may have
+    // any values.
     void (*begin)(size_t tile_depth);
     void (*end)(void);
 };

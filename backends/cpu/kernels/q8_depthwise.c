@@ -117,7 +117,7 @@ INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const ui
     const inf_qvec_end end = qvec_end(requant->low, requant->high, requant->zero, requant->flip);
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
         inf_qvec_bytes bytes = compute_pixel(window, columns, &end, kernel, fours);
-        // If pixels are neighbours, what is written behind one of them is replaced by the next ones.
+        // If pixels are neighbours, the next ones replace what is written behind one of them.
         bool packed = window->y_step == window->channels && pixels * window->y_step >= WIDTH;
         if (window->channels == WIDTH || packed) {
             qvec_bytes_store(y, bytes);

@@ -42,8 +42,8 @@ INF_QVEC_INLINE bool is_plain(const struct inf_q8_panel *panel)
     return panel->zeros == NULL && panel->requant.scale != NULL;
 }
 
-// Copies `count` bytes, fewer than `most`, in two pieces of constant size, which may overlap. `most`
-// is a power of two, up to 32.
+// Copies `count` bytes, fewer than `most`, in two pieces of constant size, which may overlap.
+// `most` is a power of two, up to 32.
 INF_QVEC_INLINE void copy_some(uint8_t *to, const uint8_t *from, size_t count, const size_t most)
 {
     INF_QVEC_UNROLL

@@ -2,9 +2,9 @@
 // Depthwise convolutions of 8-bit numbers with 8-bit results: qconv2d with one group for each
 // channel. A strip of pixels is computed in one call. For each block of channels, the columns of x
 // under the windows are interleaved in scratch memory (struct inf_q8_depthwise shows how), and then
-// multiplied and summed. Windows of two or three rows at stride 1 leave room in a group of four rows
-// for one more: the columns are interleaved once for two rows of y, which have the same weights in
-// other rows of the group.
+// multiplied and summed. Windows of two or three rows at stride 1 leave room in a group of four
+// rows for one more: the columns are interleaved once for two rows of y, which have the same
+// weights in other rows of the group.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/fold.h"
 #include "backends/graph/shape/infer.h"

@@ -10,7 +10,9 @@
 //     in VNNI        once, in the bias    once a pixel       once, in the bias
 //
 // Usually the zero points of the weights are subtracted when the weights are packed (fold.h), and
-// w_zero is 0. Constant weights are packed once, for all steps that multiply with them (pack.h). If x_zero is
+// w_zero is 0.
+//
+// Constant weights are packed once, for all steps that multiply with them (pack.h). If x_zero is
 // the result of another node, as in models with dynamic quantisation, each run only updates the
 // bias of every column. If the weights, their zero points, the bias or the scales are results of
 // other nodes, each run packs them again.
@@ -110,8 +112,8 @@ struct packing {
     int8_t *blocks;
 };
 
-// Lists the carries of the panel at packing->w, which has `width` columns, and adds them to the sums
-// of its columns. Returns their number.
+// Lists the carries of the panel at packing->w, which has `width` columns, and adds them to the
+// sums of its columns. Returns their number.
 static size_t list_carries(const struct product *product, struct packing *packing, size_t width,
                            uint32_t *sums)
 {

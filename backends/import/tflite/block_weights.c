@@ -26,8 +26,8 @@ static int32_t packed_bits(const struct inf_tflite_tensor *tensor)
                : 0;
 }
 
-static bool fits(const struct inf_tflite_scope *s, const struct inf_tflite_tensor *tensor,
-                 const struct inf_tflite_tensor *x)
+static bool fits_blocks(const struct inf_tflite_scope *s, const struct inf_tflite_tensor *tensor,
+                        const struct inf_tflite_tensor *x)
 {
     const struct inf_tflite_quantization *q = &tensor->quantization;
     if (tensor->shape.rank != 2 || !inf_tflite_tensor_is_const(tensor) ||
@@ -114,7 +114,7 @@ bool inf_tflite_block_weights_add(struct inf_tflite_scope *s, uint32_t index, ui
 {
     const struct inf_tflite_tensor *tensor = inf_tflite_input_tensor(s, index);
     const struct inf_tflite_tensor *x = inf_tflite_input_tensor(s, data);
-    if (!inf_build_ok(&s->b) || tensor == NULL || x == NULL || !fits(s, tensor, x))
+    if (!inf_build_ok(&s->b) || tensor == NULL || x == NULL || !fits_blocks(s, tensor, x))
         return false;
     int64_t width = tensor->shape.dims[1];
     *weights = (struct inf_tflite_block_weights){.bits = packed_bits(tensor),

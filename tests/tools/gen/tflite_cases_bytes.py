@@ -179,7 +179,8 @@ def weight_only():
         w = const(kind, (units, depth), data, scale, zero)
         bias = const('f32', (units,), [single(0.1 * i - 1) for i in range(units)])
         for rows, cut in ((1, False), (5, True)):
-            x = Tensor('f32', (rows, depth), [single(i % 11 / 7 - 0.5) for i in range(rows * depth)])
+            data = [single(i % 11 / 7 - 0.5) for i in range(rows * depth)]
+            x = Tensor('f32', (rows, depth), data)
             a, b, c = x.real(), w.real(), bias.real()
             sums = [
                 sum(a[i * depth + k] * b[j * depth + k] for k in range(depth)) + c[j]
@@ -242,7 +243,8 @@ def windows():
         data = [(i * 89) % 256 + shift for i in range(math.prod(size))]
         x = Tensor(kind, (1, *size), data, 0.02, 119 + shift)
         shape = (1, window, window, size[2]) if depthwise else (outputs, window, window, size[2])
-        w = const(kind, shape, [(i * 53) % 256 + shift for i in range(math.prod(shape))], 0.003, zero)
+        data = [(i * 53) % 256 + shift for i in range(math.prod(shape))]
+        w = const(kind, shape, data, 0.003, zero)
         count = size[2] if depthwise else outputs
         bias = const('i32', (count,), [i * 700 - 5000 for i in range(count)], 0.02 * 0.003, 0)
         shape, results = windowed(x, w, bias, stride, depthwise)

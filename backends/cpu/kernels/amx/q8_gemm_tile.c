@@ -3,9 +3,10 @@
 // which is also that of a tile register: row k of the register has the weights of group k of 16
 // columns. Sums are exact modulo 2^32, as those of all other kernels.
 //
-// A call computes up to 64 pixels of one or two blocks of 16 columns. It multiplies 16 or 32 rows of
-// operands at a time, so it reads operands behind the last pixel; their sums are dropped. Calls for one to
-// three pixels use vector registers, because a tile register takes as long for one row as for 16.
+// A call computes up to 64 pixels of one or two blocks of 16 columns. It multiplies 16 or 32 rows
+// of operands at a time, so it reads operands behind the last pixel; their sums are dropped. Calls
+// for one to three pixels use vector registers, because a tile register takes as long for one row
+// as for 16.
 #include "backends/cpu/kernels/amx/tile.h"
 #include "backends/cpu/kernels/q8_store.h"
 
