@@ -451,6 +451,9 @@ static struct inf_cpu_pack *insert_pack(struct inf_cpu_packs *packs, struct inf_
         *bucket = made;
         made->memory = inf_cpu_panels_add(&packs->panels, own);
         made->panels = made->memory->panels;
+        // The pack that made the memory accounts for it.
+        if (made->memory != own)
+            made->form.size_bytes = 0;
     }
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL && made->memory == own)

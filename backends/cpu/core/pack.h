@@ -55,7 +55,7 @@ struct inf_cpu_matrix {
 };
 
 struct inf_cpu_pack {
-    struct inf_blob_form form;
+    struct inf_blob_form form; // size 0 if the panels were those of another pack
     // The matrix that was packed; its blob outlives all users of the pack.
     struct inf_cpu_matrix matrix;
     const struct inf_isa *isa; // the kernels that the panels are packed for

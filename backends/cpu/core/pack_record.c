@@ -31,7 +31,8 @@ void inf_cpu_pack_record_write(const struct inf_blob_form *form, struct inf_form
                                            .bytes = matrix->bytes,
                                            .zero = matrix->zero,
                                            .has_winograd = matrix->winograd != NULL};
-    size_t part = pack->lower != NULL ? form->size_bytes / 2 : form->size_bytes;
+    size_t held = pack->memory->held_bytes;
+    size_t part = pack->lower != NULL ? held / 2 : held;
     snprintf(description.isa, sizeof description.isa, "%s", pack->isa->name);
     if (matrix->winograd != NULL) {
         description.winograd_pairs = matrix->winograd->pairs;
