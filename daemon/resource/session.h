@@ -151,13 +151,14 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Reserves memory for the next value of a tensor. Any thread may call it, but only one at a
-// time for the same buffer.
+// Reserves memory for the next value of a tensor. *out_new is set if the buffer is a new one, whose
+// bytes are all 0; NULL: not needed. Any thread may call the function, but only one at a time for the
+// same buffer.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the buffer would exceed INF_LIMIT_SESSION_BYTES; (HOST_OOM)
 //                memory is exhausted.
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         struct inf_error *err) INF_NODISCARD;
+                                         bool *out_new, struct inf_error *err) INF_NODISCARD;
 
 // Returns true if another session uses the buffer too, so that it must not be written.
 bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer);
