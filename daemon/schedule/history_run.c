@@ -436,6 +436,13 @@ enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_reso
     }
     code = run_bound(&run, executable);
     inf_model_release(job->served->model, &executable);
+    if (code == INF_INVALID && run.history->checks_positions) {
+        // The rows may have to be written elsewhere; if not, the usual way fails in the same way.
+        inf_job_forget_history(job);
+        inf_fault_init(&job->result.fault);
+        *out_done = false;
+        return INF_OK;
+    }
     return code;
 }
 
