@@ -207,8 +207,8 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
     size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
     drop_buffer(buffer);
     size_t allocated = allocated_bytes(capacity);
-    uint8_t *memory = capacity >= MAPPED_LEAST ? inf_pages_map(allocated)
-                                               : aligned_alloc(ALIGNMENT, allocated);
+    uint8_t *memory =
+        capacity >= MAPPED_LEAST ? inf_pages_map(allocated) : aligned_alloc(ALIGNMENT, allocated);
     if (memory == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for %zu bytes of a session", capacity);
@@ -324,11 +324,24 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                      &(struct tensor_value){dtype, *shape, data, size}, err);
 }
 
+static enum inf_code check_kept(struct inf_session *session, const struct inf_session_kept *kept,
+                                struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_session_tensor *tensor = session->tensors[kept->index];
+    if (kept->is_history && kept->rows_max > 0 && kept->shape.dims[kept->axis] > kept->rows_max)
+        return inf_fail_reason(err, INF_RANGE, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": '%s' would have %" PRId64
+                               " rows, and max_length of the model is %u",
+                               session->id, tensor->name, kept->shape.dims[kept->axis],
+                               kept->rows_max);
+    return charge_tensor(session, tensor, err);
+}
+
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
                                  uint32_t count, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
+        enum inf_code code = check_kept(session, &kept[i], err);
         if (code == INF_OK)
             continue;
         for (uint32_t k = 0; k < count; k++) {

@@ -11,12 +11,12 @@
 //
 //   [1, heads, room, size]    head 0: k k k n . .   head 1: k k k n . .
 //
-// There is one executable for each size of the buffers. Sizes are powers of two, so that sessions of
-// any length need few executables: with as many for each length, sessions would evict those of each
-// other (shape_class.h keeps INF_SHAPE_CLASSES_MAX) and compile at each step. All share the packed
-// weights; each adds the memory of its intermediate results, which grows with the size. Where twice
-// the rows are too many, for a session or for a table of positions in the model, the buffers grow by
-// smaller steps.
+// There is one executable for each size of the buffers. Sizes are powers of two, so that sessions
+// of any length need few executables. With an executable for each length, sessions would evict
+// those of each other (shape_class.h keeps INF_SHAPE_CLASSES_MAX) and compile at each step. All
+// share the packed weights; each adds the memory of its intermediate results, which grows with the
+// size. The buffers grow by smaller steps if twice the rows are too many for a session or for a
+// table of positions in the model.
 //
 // Unused rows are finite: the pages of a new buffer are zeros, which take no memory until a row is
 // written to them, and the rows of a run that failed or could not be kept are zeroed.
@@ -35,7 +35,7 @@
 // smaller one needs more compilations and copies.
 #define ROOM_LEAST      256u
 #define ROOM_STEP_LEAST 64u
-#define ALIGNMENT 64
+#define ALIGNMENT       64
 
 // One input that stays in the session.
 struct state {
@@ -154,8 +154,8 @@ static bool reduce_given(struct history_run *run, int64_t *rows)
     return true;
 }
 
-// Returns the number of rows of a buffer that has `rows` at least. A `step` of 0 stands for powers of
-// two.
+// Returns the number of rows of a buffer that has `rows` at least: a multiple of `step`, or a power
+// of two if `step` is 0.
 static uint32_t round_room(uint64_t rows, uint32_t step)
 {
     uint32_t room = ROOM_LEAST;
@@ -183,11 +183,13 @@ static bool fits_session(const struct history_run *run, uint32_t room)
     return true;
 }
 
-// Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit. Returns
-// false if there is no such number.
+// Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit. New
+// buffers have room for the longest history that the model's settings allow. Returns false if there
+// is no such number.
 static bool choose_room(struct history_run *run, int64_t rows)
 {
     uint64_t wanted = INF_MAX((uint64_t)run->length, 4) + (uint64_t)rows;
+    uint64_t longest = INF_MAX(wanted, run->job->served->config.max_length);
     run->room = run->states[0].tensor->room;
     for (uint32_t i = 0; i < run->state_count; i++)
         if (run->states[i].tensor->room != run->room || run->states[i].tensor->shrinks)
@@ -196,7 +198,7 @@ static bool choose_room(struct history_run *run, int64_t rows)
         return false;
     if (run->room >= wanted)
         return true;
-    run->room = round_room(wanted, run->step);
+    run->room = round_room(longest, run->step);
     // The last step is tried in any case, so that the failure says what is too large.
     return run->step == ROOM_STEP_LEAST || fits_session(run, run->room);
 }
@@ -275,7 +277,8 @@ static enum inf_code bind_given(struct history_run *run, const struct inf_graph 
     // Two rounds: the first one adds up the sizes.
     for (int round = 0; round < 2; round++) {
         if (round == 1)
-            INF_TRY(inf_batch_memory_reserve(run->resources->memory, used, &run->job->result.fault.err));
+            INF_TRY(inf_batch_memory_reserve(run->resources->memory, used,
+                                             &run->job->result.fault.err));
         used = 0;
         for (uint32_t i = 0; i < run->job->input_count; i++) {
             const struct inf_value *value = &graph->values[graph->inputs[i].value];
@@ -393,8 +396,8 @@ static enum inf_code run_bound(struct history_run *run,
     return INF_OK;
 }
 
-// Acquires the executable with the largest buffers that are possible. *out_found is false if the job
-// must be run in the usual way.
+// Acquires the executable with the largest buffers that are possible. *out_found is false if the
+// job must be run in the usual way.
 static enum inf_code find_executable(struct history_run *run, int64_t rows,
                                      struct inf_executable **executable, bool *out_found,
                                      struct inf_error *err) INF_MAY_BLOCK

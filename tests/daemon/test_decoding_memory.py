@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_decoding_memory.py DAEMON SOURCE_ROOT [TEST...] - the memory of decoding sessions: what a long
-session takes and is charged, and that all of it comes back. The model is one attention with four
-heads, whose keys and values are the rows x that it was given."""
+"""test_decoding_memory.py DAEMON SOURCE_ROOT [TEST...] - the memory of decoding sessions: what a
+long session takes and is charged, and that all of it comes back. The model is one attention with
+four heads, whose keys and values are the rows x that it was given."""
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -43,8 +44,8 @@ sys.stdin.readline()
 
 
 class DecodingMemory(unittest.TestCase):
-    def start(self, *arguments):
-        self.daemon = BareDaemon(DAEMON, *arguments)
+    def start(self, settings=''):
+        self.daemon = BareDaemon(DAEMON, '--race=never')
         self.addCleanup(self.daemon.end)
         graph = onnx_writer.Graph()
         keys, values = (graph.node('Concat', [f'past_{part}', 'x'], axis=2) for part in 'kv')
@@ -59,7 +60,11 @@ class DecodingMemory(unittest.TestCase):
 
         inputs = [port('x', 'n'), port('past_k', 'past'), port('past_v', 'past')]
         outputs = [port('y', 'n'), port('present_k', 'total'), port('present_v', 'total')]
-        self.daemon.load_graph('attention', graph, inputs, outputs)
+        folder = pathlib.Path(self.daemon.folder) / 'attention'
+        folder.mkdir()
+        (folder / 'model.conf').write_text(settings, encoding='ascii')
+        graph.write_ports(folder / 'model.onnx', 'attention', inputs, outputs, {'': 17})
+        self.daemon.load('attention', folder)
         self.client = inferd.Client(self.daemon.socket)
         self.addCleanup(self.client.close)
 
@@ -88,7 +93,7 @@ class DecodingMemory(unittest.TestCase):
     def wait_until(self, reached, text):
         end = time.monotonic() + SECONDS_MAX
         while not reached():
-            self.assertLess(time.monotonic(), end, text)
+            self.assertLess(time.monotonic(), end, text())
             time.sleep(0.05)
 
     def test_buffers_double(self):
@@ -102,6 +107,22 @@ class DecodingMemory(unittest.TestCase):
         rooms = [256, 512, 1024, 2048, 4096]
         self.assertEqual(sizes, [room * ROW_BYTES for room in rooms[: len(sizes)]])
         self.assertGreaterEqual(len(sizes), 4)
+
+    def test_max_length_is_reserved_and_not_exceeded(self):
+        self.start('max_length = 700\n')
+        session = self.session()
+        for _ in range(7):
+            self.feed(session, 99)
+            self.assertEqual(self.charged(), 1024 * ROW_BYTES)
+        for rows in (8, 400):
+            with self.assertRaisesRegex(inferd.Error, 'OUT_OF_RANGE.*max_length of the model is 700'):
+                self.feed(session, rows)
+        self.feed(session, 7)
+        self.assertEqual(self.charged(), 1024 * ROW_BYTES)
+        with self.assertRaisesRegex(inferd.Error, 'would have 701 rows'):
+            self.feed(session)
+        session.rewind(10)
+        self.feed(session, 600)
 
     def test_a_long_session_takes_what_its_rows_take(self):
         """A client makes 2,000 steps and is killed. Then nothing of it is left."""
@@ -121,8 +142,14 @@ class DecodingMemory(unittest.TestCase):
                 self.assertEqual(self.charged(), (ROOM_LEAST + 2048) * ROW_BYTES)
             finally:
                 process.send_signal(signal.SIGKILL)
-        self.wait_until(lambda: self.charged() == ROOM_LEAST * ROW_BYTES, 'charges of a client')
-        self.wait_until(lambda: self.resident() - before < wanted / 4, 'memory of a client')
+        self.wait_until(
+            lambda: self.charged() == ROOM_LEAST * ROW_BYTES,
+            lambda: f'{self.charged()} bytes stay charged',
+        )
+        self.wait_until(
+            lambda: self.resident() - before < wanted / 4,
+            lambda: f'{self.resident() - before} of {grown} bytes stay',
+        )
 
 
 if __name__ == '__main__':

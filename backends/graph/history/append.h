@@ -7,9 +7,10 @@
 
 // How a value appends rows to an input of the graph.
 struct inf_history_append {
-    uint32_t input;     // the input, by its value
-    uint32_t rows;      // the value with the new rows
-    uint32_t positions; // i32 [batch]: where the rows begin; INF_VALUE_NONE: behind the input's rows
+    uint32_t input; // the input, by its value
+    uint32_t rows;  // the value with the new rows
+    uint32_t
+        positions; // i32 [batch]: where the rows begin; INF_VALUE_NONE: behind the input's rows
     int32_t axis;
 };
 
