@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocates aligned memory and asks the kernel for large pages in it (madvise(2), MADV_HUGEPAGE).
-// Maps memory that is given back at once. Counts the references to blocks that several owners share.
+// Maps memory that is given back at once. Counts the references to blocks that several owners
+// share.
 #include "backends/base/pages.h"
 
 #include <assert.h>

@@ -35,8 +35,8 @@
 
 #define ALIGNMENT    64
 #define HEADER_BYTES ALIGNMENT // the counter in front of a buffer
-// The least capacity of a buffer that is mapped, so that its memory goes back to the kernel with it,
-// and that the unused rows of a history take none. Smaller ones would waste parts of pages.
+// The least capacity of a buffer that is mapped, so that its memory goes back to the kernel with
+// it, and that the unused rows of a history take none. Smaller ones would waste parts of pages.
 #define MAPPED_LEAST ((size_t)64 << 10)
 
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,

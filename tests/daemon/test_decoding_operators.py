@@ -156,6 +156,14 @@ class DecodingOperators(unittest.TestCase):
             result = self.client.infer('decoder', {**inputs, **cache})
             y = session.infer('decoder', inputs, ['y'])['y']
             numpy.testing.assert_allclose(y, result['y'], atol=1e-5)
+        # Zeros follow the keys: the cache has two rows more than there are keys.
+        cache = {name: result[output] for output, name in PAIRS.items()}
+        inputs['mask'] = numpy.ones((1, end + 1), numpy.int64)
+        inputs['mask'][:, :2] = 0
+        result = self.client.infer('decoder', {**inputs, **cache})
+        kept = session.infer('decoder', inputs, ['present.key'])['present.key']
+        numpy.testing.assert_allclose(kept, result['present.key'], atol=1e-5)
+        self.assertFalse(kept[:, :, -2:].any())
 
 
 if __name__ == '__main__':

@@ -13,6 +13,8 @@
 // overwrite rows that the session has, and would leave rows that must be zeros.
 #include "backends/graph/history/append.h"
 
+#include "backends/graph/history/sample.h"
+
 static const struct inf_node *maker_of(const struct inf_graph *graph, uint32_t value)
 {
     uint32_t node = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
@@ -52,6 +54,39 @@ static bool is_zeros(const struct inf_graph *graph, uint32_t value)
     return true;
 }
 
+// Returns the value whose elements `value` has in another shape.
+static uint32_t find_root(const struct inf_graph *graph, uint32_t value)
+{
+    const struct inf_node *node = maker_of(graph, value);
+    while (node != NULL && (node->op == INF_OP_RESHAPE || node->op == INF_OP_EXPAND_DIMS ||
+                            node->op == INF_OP_SQUEEZE || node->op == INF_OP_IDENTITY)) {
+        value = node->inputs[0];
+        node = maker_of(graph, value);
+    }
+    return value;
+}
+
+// Fills the members of *append that describe which rows stay. Returns false if they are not those
+// before positions + count.
+static bool take_kept(const struct inf_graph *graph, uint32_t kept,
+                      struct inf_history_append *append)
+{
+    const struct inf_node *compare = maker_of(graph, find_root(graph, kept));
+    if (compare == NULL || compare->op != INF_OP_COMPARE ||
+        compare->attrs.compare.kind != INF_COMPARE_LESS)
+        return false;
+    const struct inf_node *end = maker_of(graph, find_root(graph, compare->inputs[1]));
+    if (end == NULL || end->op != INF_OP_BINARY || end->attrs.binary.kind != INF_BINARY_ADD ||
+        end->attrs.binary.activation != INF_ACTIVATION_NONE)
+        return false;
+    uint32_t positions = find_root(graph, append->positions);
+    append->kept = kept;
+    append->keys = compare->inputs[0];
+    append->count = end->inputs[find_root(graph, end->inputs[0]) == positions];
+    return find_root(graph, end->inputs[0]) == positions ||
+           find_root(graph, end->inputs[1]) == positions;
+}
+
 bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
                              struct inf_history_append *append)
 {
@@ -68,5 +103,25 @@ bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
         return false;
     append->rows = write->inputs[2];
     append->positions = write->inputs[1];
+    return take_kept(graph, node->inputs[0], append);
+}
+
+bool inf_history_append_keeps_rows(const struct inf_graph *sample,
+                                   const struct inf_history_append *append)
+{
+    const struct inf_value *keys = &sample->values[append->keys];
+    const struct inf_value *count = &sample->values[append->count];
+    const struct inf_shape *kept = &sample->values[append->kept].shape;
+    const struct inf_shape *rows = &sample->values[append->rows].shape;
+    if (keys->data == NULL || keys->dtype != INF_DTYPE_I32 || count->data == NULL ||
+        count->dtype != INF_DTYPE_I32 || inf_shape_elements(&count->shape) != 1 ||
+        inf_history_element(count, 0) != rows->dims[append->axis] || kept->rank != rows->rank)
+        return false;
+    for (int32_t i = 0; i < kept->rank; i++)
+        if (i != append->axis && kept->dims[i] != 1)
+            return false;
+    for (size_t i = 0; i < inf_shape_elements(&keys->shape); i++)
+        if (inf_history_element(keys, i) != (int64_t)i)
+            return false;
     return true;
 }

@@ -241,7 +241,8 @@ static enum inf_code translate_append(struct builder *b, const struct inf_node *
     attrs.append.in_place = true;
     inputs[0] = b->graph->inputs[input].value;
     INF_TRY(operand_of(b, append->rows, &inputs[2]));
-    if (b->values[append->rows].axis >= 0)
+    if (b->values[append->rows].axis >= 0 ||
+        (append->positions != INF_VALUE_NONE && !inf_history_append_keeps_rows(b->longest, append)))
         return inf_fail(b->err, INF_UNSUPPORTED, "node '%s' appends a part of the history",
                         node->name);
     INF_TRY(emit_positions(b, append->positions, &inputs[1]));
