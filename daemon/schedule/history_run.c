@@ -198,7 +198,9 @@ static bool choose_room(struct history_run *run, int64_t rows)
         return false;
     if (run->room >= wanted)
         return true;
-    run->room = round_room(longest, run->step);
+    // A table of the model may have just as many rows as the settings allow.
+    run->room = run->step == ROOM_STEP_LEAST && longest > wanted ? (uint32_t)longest
+                                                                 : round_room(longest, run->step);
     // The last step is tried in any case, so that the failure says what is too large.
     return run->step == ROOM_STEP_LEAST || fits_session(run, run->room);
 }

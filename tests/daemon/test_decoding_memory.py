@@ -124,6 +124,13 @@ class DecodingMemory(unittest.TestCase):
             self.feed(session, rows)
             self.assertEqual(self.charged(), room * ROW_BYTES)
 
+    def test_max_length_may_be_the_size_of_a_table(self):
+        self.start('max_length = 400\n', positions=400)
+        session = self.session()
+        for rows in (100, 200, 99, 1):
+            self.feed(session, rows)
+            self.assertEqual(self.charged(), 400 * ROW_BYTES)
+
     def test_max_length_is_reserved_and_not_exceeded(self):
         self.start('max_length = 700\n')
         session = self.session()
