@@ -18,8 +18,8 @@
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
 
 // Returns `size` bytes of zeros, aligned to a page; NULL if there is no memory. A page takes memory
-// only once it is written. The caller frees the bytes with inf_pages_unmap(), which gives the memory
-// back to the kernel at once; free() may keep it.
+// only once it is written. The caller frees the bytes with inf_pages_unmap(), which gives the
+// memory back to the kernel at once; free() may keep it.
 void *inf_pages_map(size_t size) INF_NODISCARD;
 
 // Frees `size` bytes from inf_pages_map(). NULL is allowed.

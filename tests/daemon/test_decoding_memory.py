@@ -45,7 +45,7 @@ sys.stdin.readline()
 
 class DecodingMemory(unittest.TestCase):
     def start(self, settings='', positions=0):
-        """If `positions` is not 0, rows of zeros from a table of so many are added to the result."""
+        """If `positions` is not 0, rows of a table of so many, all 0, are added to the result."""
         self.daemon = BareDaemon(DAEMON, '--race=never')
         self.addCleanup(self.daemon.end)
         graph = onnx_writer.Graph()

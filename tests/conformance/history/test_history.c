@@ -273,8 +273,8 @@ Test(history, what_unused_rows_would_change_is_refused)
 
 // Makes the graph x [1, n, SIZE], past [1, length, SIZE], position [1] -> y, rows, in the way that
 // GroupQueryAttention is imported: x is written to `position`, over the past and n rows of zeros,
-// and what is behind n + `more` rows from there on becomes zeros.
-static struct inf_graph *make_written_graph(int32_t more)
+// and what is behind n + `more` rows from there on becomes `filler`.
+static struct inf_graph *make_written_graph(int32_t more, float filler)
 {
     struct inf_graph *graph = NULL;
     struct inf_error err;
@@ -297,7 +297,8 @@ static struct inf_graph *make_written_graph(int32_t more)
     uint32_t kept =
         inf_build_compare(&b, INF_COMPARE_LESS, keys, inf_build_add(&b, position, count));
     kept = inf_build_expand_dims(&b, kept, (int64_t[]){0, 2}, 2);
-    uint32_t rows = inf_build_select(&b, kept, inf_build_value(&b, &append), zero);
+    uint32_t rows = inf_build_select(&b, kept, inf_build_value(&b, &append),
+                                     inf_build_scalar(&b, INF_DTYPE_F32, (double)filler));
     struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, x, rows, INF_VALUE_NONE);
     product.attrs.matmul.transpose_b = true;
     uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
@@ -308,13 +309,13 @@ static struct inf_graph *make_written_graph(int32_t more)
     return graph;
 }
 
-static struct inf_model *make_written_model(int32_t more, struct inf_device **device)
+static struct inf_model *make_written_model(int32_t more, float filler, struct inf_device **device)
 {
     struct inf_model *model;
     struct inf_error err;
     const struct inf_device_options device_options = {.slots = 1};
     const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
-    struct inf_graph *graph = make_written_graph(more);
+    struct inf_graph *graph = make_written_graph(more, filler);
     cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
     cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
                  err.text);
@@ -327,7 +328,7 @@ static const struct inf_shape written_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHA
 Test(history, rows_at_positions_must_follow_the_history)
 {
     struct inf_device *device;
-    struct inf_model *model = make_written_model(0, &device);
+    struct inf_model *model = make_written_model(0, 0, &device);
     const struct inf_history *history = inf_model_history(model);
     cr_assert(history != NULL && history->checks_positions);
     struct inf_executable *executable = NULL;
@@ -360,7 +361,7 @@ Test(history, rows_that_become_zeros_are_those_behind_the_new_ones)
 {
     for (int32_t more = -1; more <= 1; more += 2) {
         struct inf_device *device;
-        struct inf_model *model = make_written_model(more, &device);
+        struct inf_model *model = make_written_model(more, 0, &device);
         cr_assert_not_null(inf_model_history(model));
         cr_assert_eq(try_history(model, device, written_shapes), INF_UNSUPPORTED);
         inf_model_unref(&model);
@@ -376,6 +377,15 @@ Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
     cr_assert_eq(try_history(model, device, shapes), INF_RANGE);
     // Requests with fewer new rows are not refused.
     run_step(model, device, PLAIN, 2, 1);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+Test(history, rows_with_something_else_behind_them_are_no_history)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_written_model(0, 1, &device);
+    cr_assert_null(inf_model_history(model));
     inf_model_unref(&model);
     inf_device_unref(&device);
 }

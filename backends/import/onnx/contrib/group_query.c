@@ -8,8 +8,8 @@
 //   new keys          n0 n1
 //   present           k0 k1 k2 n0 n1     position t is k[t] if t < 3, n[t - 3] if t < 5, else 0
 //
-// The output `present` is the cache with zeros behind it, to which the new keys are written; what is
-// behind them becomes zeros. It has as many positions as the larger of the capacity and
+// The output `present` is the cache with zeros behind it, to which the new keys are written; what
+// is behind them becomes zeros. It has as many positions as the larger of the capacity and
 // total_sequence_length, which is an input. So its size is a value of the graph, which most models
 // compute from shapes alone.
 #include <math.h>
