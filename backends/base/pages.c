@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocates aligned memory and asks the kernel for large pages in it (madvise(2), MADV_HUGEPAGE).
-// Counts the references to blocks that several owners share.
+// Maps memory that is given back at once. Counts the references to blocks that several owners
+// share.
 #include "backends/base/pages.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -23,6 +25,18 @@ void *inf_pages_alloc(size_t alignment, size_t size)
     if (first < end)
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
     return memory;
+}
+
+void *inf_pages_map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+void inf_pages_unmap(void *memory, size_t size)
+{
+    if (memory != NULL && munmap(memory, size) != 0)
+        assert(!"a mapping of this size");
 }
 
 struct inf_shared_pages *inf_shared_pages_create(size_t size)

@@ -17,6 +17,14 @@
 // may refuse. The caller frees the memory with free().
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
 
+// Returns `size` bytes of zeros, aligned to a page; NULL if there is no memory. A page takes memory
+// only once it is written. The caller frees the bytes with inf_pages_unmap(), which gives the
+// memory back to the kernel at once; free() may keep it.
+void *inf_pages_map(size_t size) INF_NODISCARD;
+
+// Frees `size` bytes from inf_pages_map(). NULL is allowed.
+void inf_pages_unmap(void *memory, size_t size);
+
 // One block of memory in which several owners have parts. It is freed with its last reference. A
 // large block has more large pages than several small blocks of the same total size.
 struct inf_shared_pages {

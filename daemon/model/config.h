@@ -45,6 +45,7 @@ struct inf_model_config {
     char sequence_lengths[INF_CONFIG_TEXT];
     uint32_t shadow_interval;
     uint32_t slow_ms;
+    uint32_t max_length;
     uint32_t idle_unload_ms;
     bool pinned;
     char versions[INF_CONFIG_TEXT];

@@ -35,6 +35,9 @@
 
 #define ALIGNMENT    64
 #define HEADER_BYTES ALIGNMENT // the counter in front of a buffer
+// The least capacity of a buffer that is mapped, so that its memory goes back to the kernel with
+// it, and that the unused rows of a history take none. Smaller ones would waste parts of pages.
+#define MAPPED_LEAST ((size_t)64 << 10)
 
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
                             struct inf_quota_user *user)
@@ -55,6 +58,12 @@ void inf_session_table_fini(struct inf_session_table *table)
 
 // --- buffers, which forked sessions share ---
 
+// Returns the bytes of memory of a buffer: its counter, its capacity and the slack.
+static size_t allocated_bytes(size_t capacity)
+{
+    return HEADER_BYTES + inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT);
+}
+
 static _Atomic uint32_t *buffer_users(const struct inf_session_buffer *buffer)
 {
     return (_Atomic uint32_t *)(void *)(buffer->data - HEADER_BYTES);
@@ -64,8 +73,12 @@ static void drop_buffer(struct inf_session_buffer *buffer)
 {
     // Acquire-release order, so that the last user frees what the others have done with.
     if (buffer->data != NULL &&
-        atomic_fetch_sub_explicit(buffer_users(buffer), 1, memory_order_acq_rel) == 1)
-        free(buffer->data - HEADER_BYTES);
+        atomic_fetch_sub_explicit(buffer_users(buffer), 1, memory_order_acq_rel) == 1) {
+        if (buffer->capacity >= MAPPED_LEAST)
+            inf_pages_unmap(buffer->data - HEADER_BYTES, allocated_bytes(buffer->capacity));
+        else
+            free(buffer->data - HEADER_BYTES);
+    }
     *buffer = (struct inf_session_buffer){NULL, 0};
 }
 
@@ -180,8 +193,10 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
 // --- reserving, charging and committing the values of tensors ---
 
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         struct inf_error *err)
+                                         bool *out_new, struct inf_error *err)
 {
+    if (out_new != NULL)
+        *out_new = false;
     if (buffer->data != NULL && buffer->capacity >= size_bytes &&
         !inf_session_buffer_is_shared(buffer))
         return INF_OK;
@@ -191,14 +206,19 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
                                INF_LIMIT_SESSION_BYTES);
     size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
     drop_buffer(buffer);
-    uint8_t *memory = inf_pages_alloc(ALIGNMENT, HEADER_BYTES + capacity + INF_BLOB_SLACK_BYTES);
+    size_t allocated = allocated_bytes(capacity);
+    uint8_t *memory =
+        capacity >= MAPPED_LEAST ? inf_pages_map(allocated) : aligned_alloc(ALIGNMENT, allocated);
     if (memory == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for %zu bytes of a session", capacity);
+    if (capacity < MAPPED_LEAST)
+        memset(memory, 0, allocated);
     buffer->data = memory + HEADER_BYTES;
     atomic_init(buffer_users(buffer), 1);
-    memset(buffer->data + capacity, 0, INF_BLOB_SLACK_BYTES);
     buffer->capacity = capacity;
+    if (out_new != NULL)
+        *out_new = true;
     return INF_OK;
 }
 
@@ -254,7 +274,7 @@ struct tensor_value {
 static enum inf_code set_value(struct inf_session *session, struct inf_session_tensor *tensor,
                                const struct tensor_value *value, struct inf_error *err) INF_ON_LOOP
 {
-    INF_TRY(inf_session_buffer_reserve(&tensor->now, value->size_bytes, err));
+    INF_TRY(inf_session_buffer_reserve(&tensor->now, value->size_bytes, NULL, err));
     if (value->data != NULL)
         memcpy(tensor->now.data, value->data, value->size_bytes);
     else
@@ -304,11 +324,24 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                      &(struct tensor_value){dtype, *shape, data, size}, err);
 }
 
+static enum inf_code check_kept(struct inf_session *session, const struct inf_session_kept *kept,
+                                struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_session_tensor *tensor = session->tensors[kept->index];
+    if (kept->is_history && kept->rows_max > 0 && kept->shape.dims[kept->axis] > kept->rows_max)
+        return inf_fail_reason(err, INF_RANGE, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": '%s' would have %" PRId64
+                               " rows, and max_length of the model is %u",
+                               session->id, tensor->name, kept->shape.dims[kept->axis],
+                               kept->rows_max);
+    return charge_tensor(session, tensor, err);
+}
+
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
                                  uint32_t count, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum inf_code code = charge_tensor(session, session->tensors[kept[i].index], err);
+        enum inf_code code = check_kept(session, &kept[i], err);
         if (code == INF_OK)
             continue;
         for (uint32_t k = 0; k < count; k++) {

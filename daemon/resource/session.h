@@ -151,13 +151,14 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Reserves memory for the next value of a tensor. Any thread may call it, but only one at a
-// time for the same buffer.
+// Reserves memory for the next value of a tensor. *out_new is set if the buffer is a new one, whose
+// bytes are all 0; NULL: not needed. Any thread may call the function, but only one at a time for
+// the same buffer.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the buffer would exceed INF_LIMIT_SESSION_BYTES; (HOST_OOM)
 //                memory is exhausted.
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         struct inf_error *err) INF_NODISCARD;
+                                         bool *out_new, struct inf_error *err) INF_NODISCARD;
 
 // Returns true if another session uses the buffer too, so that it must not be written.
 bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer);
@@ -176,15 +177,17 @@ struct inf_session_kept {
     uint32_t index;
     enum inf_dtype dtype;
     struct inf_shape shape;
-    uint32_t room;    // as in struct inf_session_tensor
-    uint8_t axis;     // valid if `is_history`
-    bool is_history;  // as in struct inf_session_tensor
-    bool is_extended; // the job wrote new rows into the present buffer, not a next value
+    uint32_t room;     // as in struct inf_session_tensor
+    uint8_t axis;      // valid if `is_history`
+    bool is_history;   // as in struct inf_session_tensor
+    bool is_extended;  // the job wrote new rows into the present buffer, not a next value
+    uint32_t rows_max; // most rows of a history; 0: no limit
 };
 
 // Makes the next values of these tensors their present values: either of all tensors or of none.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, or its user, would have too many bytes.
+// INF_RANGE      (BAD_PARAMETER) a history would have more than `rows_max` rows.
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
                                  uint32_t count, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 

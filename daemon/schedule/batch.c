@@ -12,11 +12,11 @@
 #include "daemon/schedule/batch.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
+#include "backends/base/pages.h"
 #include "daemon/schedule/job_output.h"
 #include "daemon/schedule/result_guard.h"
 #include "proto/core/span.h"
@@ -24,9 +24,29 @@
 // Alignment in bytes of the tensors that are copied together for a batch.
 #define ALIGNMENT 64
 
+enum inf_code inf_batch_memory_reserve(struct inf_batch_memory *memory, size_t size,
+                                       struct inf_error *err)
+{
+    if (memory->capacity >= size)
+        return INF_OK;
+    inf_batch_memory_fini(memory);
+    memory->data = inf_pages_map(size);
+    if (memory->data == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a copy of %zu bytes", size);
+    memory->capacity = size;
+    return INF_OK;
+}
+
+void inf_batch_memory_trim(struct inf_batch_memory *memory, size_t kept_bytes)
+{
+    if (memory->capacity > kept_bytes)
+        inf_batch_memory_fini(memory);
+}
+
 void inf_batch_memory_fini(struct inf_batch_memory *memory)
 {
-    free(memory->data);
+    inf_pages_unmap(memory->data, memory->capacity);
     *memory = (struct inf_batch_memory){0};
 }
 
@@ -83,15 +103,7 @@ static enum inf_code reserve_memory(struct inf_batch_memory *memory,
     size_t tensors = graph->input_count + graph->output_count;
     size_t size = inf_size_align(
         (size_t)served->ladder.bytes + tensors * (ALIGNMENT + INF_BLOB_SLACK_BYTES), ALIGNMENT);
-    if (memory->capacity >= size)
-        return INF_OK;
-    inf_batch_memory_fini(memory);
-    memory->data = aligned_alloc(ALIGNMENT, size);
-    if (memory->data == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for a batch of %zu bytes", size);
-    memory->capacity = size;
-    return INF_OK;
+    return inf_batch_memory_reserve(memory, size, err);
 }
 
 // Takes the next `size` bytes of the worker's memory for a gathered tensor.

@@ -7,12 +7,21 @@
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// Memory of a worker, into which the tensors of several jobs are copied for one run. It grows to
-// the size that the models need, and is kept. All zero means no memory.
+// Memory of a worker, into which tensors are copied for one run, such as the rows of several jobs.
+// It grows to the size that the models need, and is kept. All zero means no memory.
 struct inf_batch_memory {
     uint8_t *data;
     size_t capacity;
 };
+
+// Reserves `size` bytes, aligned to 64. The bytes that were there before are lost if it grows.
+//
+// INF_EXHAUSTED  (HOST_OOM)
+enum inf_code inf_batch_memory_reserve(struct inf_batch_memory *memory, size_t size,
+                                       struct inf_error *err) INF_NODISCARD;
+
+// Frees the memory if it has more than `kept_bytes`.
+void inf_batch_memory_trim(struct inf_batch_memory *memory, size_t kept_bytes);
 
 // Frees the memory that a worker kept for copying tensors.
 void inf_batch_memory_fini(struct inf_batch_memory *memory);

@@ -7,21 +7,22 @@
 // for the whole buffers (history.h of the graph); the number of used rows is one of its inputs. A
 // run writes the new rows behind the used ones. They count only when the loop commits the run, so
 // that a failed run leaves the session as it was. If the rows do not fit, they are copied once to a
-// buffer that has ROOM_STEP rows more.
+// buffer of twice as many.
 //
 //   [1, heads, room, size]    head 0: k k k n . .   head 1: k k k n . .
 //
-// There is one executable for each size of the buffers. It is freed like others (shape_class.h): if
-// the model has more than INF_SHAPE_CLASSES_MAX on the device, the least recently used one, and if
-// the budget of a user is exceeded. All share the packed weights; each adds the memory of its
-// intermediate results, which grows with the size.
+// There is one executable for each size of the buffers. Sizes are powers of two, so that sessions
+// of any length need few executables. With an executable for each length, sessions would evict
+// those of each other (shape_class.h keeps INF_SHAPE_CLASSES_MAX) and compile at each step. All
+// share the packed weights; each adds the memory of its intermediate results, which grows with the
+// size. The buffers grow by smaller steps if twice the rows are too many for a session or for a
+// table of positions in the model.
 //
-// Unused rows are finite: a new buffer is zeroed, and so are the rows of a run that failed or could
-// not be kept.
+// Unused rows are finite: the pages of a new buffer are zeros, which take no memory until a row is
+// written to them, and the rows of a run that failed or could not be kept are zeroed.
 #include "daemon/schedule/history_run.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
@@ -30,10 +31,11 @@
 #include "daemon/schedule/result_guard.h"
 #include "proto/core/span.h"
 
-// The number of rows of a buffer is a multiple of this. A larger number wastes memory, and time for
-// unused rows; a smaller one needs more compilations and copies.
-#define ROOM_STEP 256u
-#define ALIGNMENT 64
+// The fewest rows of a buffer. A larger number wastes time for unused rows of short histories; a
+// smaller one needs more compilations and copies.
+#define ROOM_LEAST      256u
+#define ROOM_STEP_LEAST 64u
+#define ALIGNMENT       64
 
 // One input that stays in the session.
 struct state {
@@ -48,6 +50,7 @@ struct history_run {
     const struct inf_history_resources *resources;
     const struct inf_history *history;
     uint32_t length, room, rows; // rows in use, of a buffer, and new ones
+    uint32_t step;               // see round_room()
     uint32_t state_count;
     struct state states[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS]; // of the inputs, for an empty history
@@ -151,55 +154,74 @@ static bool reduce_given(struct history_run *run, int64_t *rows)
     return true;
 }
 
-// Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit.
+// Returns the number of rows of a buffer that has `rows` at least: a multiple of `step`, or a power
+// of two if `step` is 0.
+static uint32_t round_room(uint64_t rows, uint32_t step)
+{
+    uint32_t room = ROOM_LEAST;
+    if (step != 0)
+        return (uint32_t)inf_size_align((size_t)rows, step);
+    while (room < rows)
+        room *= 2;
+    return room;
+}
+
+// Returns true if a session may have buffers of `room` rows beside those from which rows move.
+static bool fits_session(const struct history_run *run, uint32_t room)
+{
+    size_t sum = 0, bytes = 0;
+    for (uint32_t i = 0; i < run->state_count; i++) {
+        const struct state *state = &run->states[i];
+        if (!inf_size_mul(state->outer * state->row_bytes, room, &bytes) ||
+            !inf_range_ok(sum, bytes, INF_LIMIT_SESSION_BYTES))
+            return false;
+        sum += bytes;
+        if (!inf_range_ok(sum, state->tensor->now.capacity, INF_LIMIT_SESSION_BYTES))
+            return false;
+        sum += state->tensor->now.capacity;
+    }
+    return true;
+}
+
+// Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit. New
+// buffers have room for the longest history that the model's settings allow. Returns false if there
+// is no such number.
 static bool choose_room(struct history_run *run, int64_t rows)
 {
     uint64_t wanted = INF_MAX((uint64_t)run->length, 4) + (uint64_t)rows;
+    uint64_t longest = INF_MAX(wanted, run->job->served->config.max_length);
     run->room = run->states[0].tensor->room;
     for (uint32_t i = 0; i < run->state_count; i++)
         if (run->states[i].tensor->room != run->room || run->states[i].tensor->shrinks)
             run->room = 0;
-    if (run->room < wanted)
-        run->room = (uint32_t)inf_size_align((size_t)wanted, ROOM_STEP);
-    return wanted < INF_LIMIT_DIM / 2;
+    if (wanted >= INF_LIMIT_DIM / 4)
+        return false;
+    if (run->room >= wanted)
+        return true;
+    // A table of the model may have just as many rows as the settings allow.
+    run->room = run->step == ROOM_STEP_LEAST && longest > wanted ? (uint32_t)longest
+                                                                 : round_room(longest, run->step);
+    // The last step is tried in any case, so that the failure says what is too large.
+    return run->step == ROOM_STEP_LEAST || fits_session(run, run->room);
 }
 
 // --- memory ---
 
-static enum inf_code reserve_memory(struct inf_batch_memory *memory, size_t size,
-                                    struct inf_error *err)
-{
-    if (memory->capacity >= size)
-        return INF_OK;
-    inf_batch_memory_fini(memory);
-    size = inf_size_align(size, ALIGNMENT);
-    memory->data = aligned_alloc(ALIGNMENT, size);
-    if (memory->data == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for inputs of %zu bytes", size);
-    memory->capacity = size;
-    return INF_OK;
-}
-
-// Copies the first `rows` rows of each sequence between buffers of different numbers of rows, and
-// zeroes the rows behind them.
+// Copies the first `rows` rows of each sequence between buffers of different numbers of rows.
 static void copy_rows(const struct state *state, const uint8_t *from, size_t from_room, uint8_t *to,
                       size_t to_room, size_t rows)
 {
-    for (size_t i = 0; i < state->outer; i++) {
-        uint8_t *sequence = to + i * to_room * state->row_bytes;
-        size_t used = rows * state->row_bytes;
-        if (used > 0)
-            memcpy(sequence, from + i * from_room * state->row_bytes, used);
-        memset(sequence + used, 0, (to_room - rows) * state->row_bytes);
-    }
+    size_t used = rows * state->row_bytes;
+    for (size_t i = 0; used > 0 && i < state->outer; i++)
+        memcpy(to + i * to_room * state->row_bytes, from + i * from_room * state->row_bytes, used);
 }
 
-// Zeroes `count` rows of each sequence, from row `first` on.
-static void clear_rows(const struct state *state, size_t room, size_t first, size_t count)
+// Zeroes `count` rows of each sequence of a buffer of `room` rows, from row `first` on.
+static void clear_rows(const struct state *state, uint8_t *memory, size_t room, size_t first,
+                       size_t count)
 {
     for (size_t i = 0; i < state->outer; i++)
-        memset(state->memory + (i * room + first) * state->row_bytes, 0, count * state->row_bytes);
+        memset(memory + (i * room + first) * state->row_bytes, 0, count * state->row_bytes);
 }
 
 // Returns the number of rows of the buffer that has the tensor's value.
@@ -216,21 +238,24 @@ static enum inf_code bind_state(struct history_run *run, struct state *state)
     struct inf_job_output *output = &run->job->outputs[state->output];
     struct inf_error *err = &run->job->result.fault.err;
     size_t size;
+    bool is_new;
     output->in_place = true;
     // A forked session shares its buffers until one of both writes.
     output->moved = tensor->room != run->room || inf_session_buffer_is_shared(&tensor->now);
     state->memory = tensor->now.data;
     if (!output->moved) {
         if (tensor->is_stale)
-            clear_rows(state, run->room, run->length, run->room - run->length);
+            clear_rows(state, state->memory, run->room, run->length, run->room - run->length);
         return INF_OK;
     }
     if (!inf_size_mul(state->outer * state->row_bytes, run->room, &size))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                                "'%s' is too large for a session", tensor->name);
-    INF_TRY(inf_session_buffer_reserve(&tensor->next, size, err));
+    INF_TRY(inf_session_buffer_reserve(&tensor->next, size, &is_new, err));
     state->memory = tensor->next.data;
     copy_rows(state, tensor->now.data, tensor_room(state), state->memory, run->room, run->length);
+    if (!is_new)
+        clear_rows(state, state->memory, run->room, run->length, run->room - run->length);
     return INF_OK;
 }
 
@@ -241,9 +266,11 @@ static void pad_input(const struct history_run *run, uint32_t input, const struc
 {
     struct state given = {.axis = run->history->axes[input]};
     const struct inf_shape *shape = &run->job->shapes[input];
-    if (init_state(&given, shape, dtype))
-        copy_rows(&given, run->job->inputs[input], (size_t)shape->dims[given.axis], to,
-                  (size_t)padded->dims[given.axis], (size_t)shape->dims[given.axis]);
+    if (!init_state(&given, shape, dtype))
+        return;
+    size_t rows = (size_t)shape->dims[given.axis], room = (size_t)padded->dims[given.axis];
+    copy_rows(&given, run->job->inputs[input], rows, to, room, rows);
+    clear_rows(&given, to, room, rows, room - rows);
 }
 
 static enum inf_code bind_given(struct history_run *run, const struct inf_graph *graph)
@@ -252,7 +279,8 @@ static enum inf_code bind_given(struct history_run *run, const struct inf_graph 
     // Two rounds: the first one adds up the sizes.
     for (int round = 0; round < 2; round++) {
         if (round == 1)
-            INF_TRY(reserve_memory(run->resources->memory, used, &run->job->result.fault.err));
+            INF_TRY(inf_batch_memory_reserve(run->resources->memory, used,
+                                             &run->job->result.fault.err));
         used = 0;
         for (uint32_t i = 0; i < run->job->input_count; i++) {
             const struct inf_value *value = &graph->values[graph->inputs[i].value];
@@ -307,7 +335,7 @@ static enum inf_code acquire_executable(struct history_run *run,
         if ((uint64_t)run->length + run->rows <= run->room)
             return INF_OK;
         inf_model_release(job->served->model, executable);
-        run->room = (uint32_t)inf_size_align((size_t)run->length + run->rows, ROOM_STEP);
+        run->room = round_room((uint64_t)run->length + run->rows, run->step);
     }
 }
 
@@ -355,7 +383,7 @@ static enum inf_code run_bound(struct history_run *run,
     if (code != INF_OK) {
         // The run may have written some of its rows.
         for (uint32_t i = 0; i < run->state_count; i++)
-            clear_rows(&run->states[i], run->room, run->length, run->rows);
+            clear_rows(&run->states[i], run->states[i].memory, run->room, run->length, run->rows);
         return code;
     }
     job->history_room = run->room;
@@ -370,6 +398,28 @@ static enum inf_code run_bound(struct history_run *run,
     return INF_OK;
 }
 
+// Acquires the executable with the largest buffers that are possible. *out_found is false if the
+// job must be run in the usual way.
+static enum inf_code find_executable(struct history_run *run, int64_t rows,
+                                     struct inf_executable **executable, bool *out_found,
+                                     struct inf_error *err) INF_MAY_BLOCK
+{
+    static const uint32_t steps[] = {0, ROOM_LEAST, ROOM_STEP_LEAST};
+    uint32_t refused_room = 0;
+    *out_found = false;
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(steps); i++) {
+        run->step = steps[i];
+        if (!choose_room(run, rows) || run->room == refused_room)
+            continue;
+        enum inf_code code = acquire_executable(run, run->resources->options, executable, err);
+        *out_found = code != INF_UNSUPPORTED && code != INF_RANGE && code != INF_INVALID;
+        if (*out_found)
+            return code;
+        refused_room = run->room;
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_resources *resources,
                               bool *out_done)
 {
@@ -380,18 +430,24 @@ enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_reso
     int64_t rows;
     *out_done = false;
     if (run.history == NULL || job->session == NULL || !find_states(&run) ||
-        !reduce_given(&run, &rows) || !choose_room(&run, rows))
+        !reduce_given(&run, &rows))
         return INF_OK;
-    enum inf_code code = acquire_executable(&run, resources->options, &executable, &refused);
-    if (code == INF_UNSUPPORTED || code == INF_RANGE || code == INF_INVALID)
+    enum inf_code code = find_executable(&run, rows, &executable, out_done, &refused);
+    if (!*out_done)
         return INF_OK;
-    *out_done = true;
     if (code != INF_OK) {
         job->result.fault.err = refused;
         return code;
     }
     code = run_bound(&run, executable);
     inf_model_release(job->served->model, &executable);
+    if (code == INF_INVALID && run.history->checks_positions) {
+        // The rows may have to be written elsewhere; if not, the usual way fails in the same way.
+        inf_job_forget_history(job);
+        inf_fault_init(&job->result.fault);
+        *out_done = false;
+        return INF_OK;
+    }
     return code;
 }
 
@@ -402,7 +458,7 @@ enum inf_code inf_history_pack_inputs(struct inf_job *job, struct inf_batch_memo
     size_t used = 0;
     for (int round = 0; round < 2; round++) {
         if (round == 1 && used > 0)
-            INF_TRY(reserve_memory(memory, used, &job->result.fault.err));
+            INF_TRY(inf_batch_memory_reserve(memory, used, &job->result.fault.err));
         used = 0;
         for (uint32_t i = 0; i < job->kept_input_count; i++) {
             const struct inf_session_port *port = &job->kept_inputs[i];

@@ -57,7 +57,7 @@ static enum inf_code place_output(struct inf_job *job, const char *name,
     output->shape = *shape;
     output->size_bytes = size_bytes;
     if (output->kept != NULL &&
-        inf_session_buffer_reserve(output->kept, output->size_bytes, &fault->err) != INF_OK)
+        inf_session_buffer_reserve(output->kept, output->size_bytes, NULL, &fault->err) != INF_OK)
         return inf_error_prefix(&fault->err, fault->err.code, "output '%s'", name);
     if (!output->returned) {
         output->memory = output->kept->data;

@@ -102,6 +102,7 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     inf_job_forget_history(job);
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
+    inf_batch_memory_trim(&worker->history_memory, INF_LIMIT_KEPT_INPUT_BYTES);
     // Make sure that a failure without an error text is not mistaken for a success.
     if (code != INF_OK && job->result.fault.err.code == INF_OK)
         inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,

@@ -99,6 +99,13 @@
 // Maximum bytes of one session, including the values that the running request computes.
 #define INF_LIMIT_SESSION_BYTES ((uint64_t)1 << 30)
 
+// Maximum rows of a history that the settings of a model may reserve in advance.
+#define INF_LIMIT_HISTORY_ROWS (1u << 20)
+// Most bytes of copied inputs that a worker keeps for its next decoding step, such as a mask over
+// all tokens. A copy that needs more, such as one of a whole history, is freed after its run. A
+// copy of histories is no larger than what the session is charged for them.
+#define INF_LIMIT_KEPT_INPUT_BYTES ((size_t)1 << 20)
+
 // --- model files ---
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)

@@ -37,6 +37,10 @@ class BareDaemon:
                 raise TimeoutError(f'no socket after {SECONDS_MAX} s')
             time.sleep(0.02)
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def load(self, name, path):
         with inferd.Client(self.admin) as admin:
             admin.load(name, str(path))

@@ -24,7 +24,7 @@ from bare_daemon import SECONDS_MAX, BareDaemon
 TOKENS = 96
 # Bytes of the keys and values of one token: 22 + 96 + 96 + 96 floats.
 ROW_BYTES = 4 * (22 + 3 * TOKENS)
-ROOM_STEP = 256
+ROOM_LEAST = 256
 
 
 def expected(tokens):
@@ -78,7 +78,7 @@ class Decoding(unittest.TestCase):
             text += [numbers.randrange(12) for _ in range(count)]
             self.feed(session, text, count)
         # Twice the rows of the prompt of 290 tokens may be needed at least.
-        rows = -(-len(text) // ROOM_STEP) * ROOM_STEP + ROOM_STEP
+        rows = -(-len(text) // ROOM_LEAST) * ROOM_LEAST + ROOM_LEAST
         self.assertGreater(self.bytes_of_sessions(), len(text) * ROW_BYTES)
         self.assertLess(self.bytes_of_sessions(), rows * ROW_BYTES + 4096)
 
@@ -119,7 +119,7 @@ class Decoding(unittest.TestCase):
         session.rewind(8, release=True)
         text += [2]
         self.feed(session, text, 1)
-        self.assertLess(self.bytes_of_sessions(), ROOM_STEP * ROW_BYTES + 4096)
+        self.assertLess(self.bytes_of_sessions(), ROOM_LEAST * ROW_BYTES + 4096)
         session.rewind(0, release=True)
         self.assertLess(self.bytes_of_sessions(), 4096)
         self.feed(session, [3, 3, 4], 3)
@@ -266,7 +266,7 @@ class Decoding(unittest.TestCase):
         session = self.client.session({'present_rows': 'past_rows'})
         self.addCleanup(session.close)
         x = numpy.ones((1, 1, 1, size), numpy.float32)
-        self.assertGreater((ROOM_STEP + 100) * size * 4, 1 << 20)
+        self.assertGreater((ROOM_LEAST + 100) * size * 4, 1 << 20)
         session.infer('attention', {'x': x}, ['y'])
         many = numpy.full((1, 1, 100, size), numpy.nan, numpy.float32)
         with self.assertRaisesRegex(inferd.Error, 'RESOURCE_EXHAUSTED/QUOTA_BYTES'):
@@ -276,10 +276,10 @@ class Decoding(unittest.TestCase):
 
     def test_memory_is_bounded_for_each_user(self):
         """A larger buffer is charged beside the one from which the rows are copied."""
-        rows = 2 * ROOM_STEP
+        rows = 2 * ROOM_LEAST
         self.start('--session-bytes-per-uid-max=1M')
         session, text = self.session(), [step % 3 for step in range(100)]
-        self.assertGreater(5 * ROOM_STEP * ROW_BYTES, 1 << 20)
+        self.assertGreater(5 * ROOM_LEAST * ROW_BYTES, 1 << 20)
         self.feed(session, text, 100)
         while len(text) < rows:
             count = min(100, rows - len(text))

@@ -4,6 +4,7 @@
 // between compilations. kept_graphs.h has the graphs that pass from one load to the next.
 #include "backends/exec/model/model.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -408,6 +409,7 @@ static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_cl
                                     const atomic_bool *cancelled,
                                     struct inf_executable **out_executable, struct inf_error *err)
 {
+    bool is_history = promise->room != 0; // the promise may be freed
     enum inf_code code = compile_promise(model, promise, cancelled, out_executable, err);
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
@@ -418,6 +420,9 @@ static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_cl
     if (code == INF_OK)
         inf_weight_residency_release(&model->residency);
     review_constants(model);
+    // A graph for a history is built from samples, whose freed memory the allocator would keep.
+    if (is_history)
+        malloc_trim(0);
     return code;
 }
 

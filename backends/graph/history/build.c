@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/graph/history/append.h"
 #include "backends/graph/history/heads.h"
 #include "backends/graph/history/rules.h"
 #include "backends/graph/shape/infer.h"
@@ -200,31 +201,51 @@ static enum inf_code tail_bias(struct builder *b, int64_t keys, uint32_t *out_va
 // --- translating nodes ---
 
 // Returns the input of the graph to which the node appends rows; input_count if there is none.
-static uint32_t find_appended_input(const struct builder *b, const struct inf_node *node)
+static uint32_t find_appended_input(const struct builder *b, const struct inf_node *node,
+                                    struct inf_history_append *append)
 {
-    uint32_t i = 0;
-    for (; node->op == INF_OP_CONCAT && i < b->source->input_count; i++)
+    for (uint32_t i = 0; i < b->source->input_count; i++)
         if (b->history->outputs[i] != INF_HISTORY_NONE &&
-            b->source->outputs[b->history->outputs[i]].value == node->outputs[0])
+            b->source->outputs[b->history->outputs[i]].value == node->outputs[0] &&
+            inf_history_find_append(b->source, node->outputs[0], append))
             return i;
     return b->source->input_count;
 }
 
+// Adds the positions [n] at which new rows are written: the length of the history. If the graph
+// computes positions, an element that is not the length becomes -1, which fails the run.
+static enum inf_code emit_positions(struct builder *b, uint32_t positions, uint32_t *out_value)
+{
+    uint32_t given, cells[3];
+    union inf_attrs attrs = {0};
+    attrs.expand_dims.axes = (struct inf_ints){.count = 1};
+    INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &b->length, 1, &attrs, out_value));
+    if (positions == INF_VALUE_NONE)
+        return INF_OK;
+    INF_TRY(operand_of(b, positions, &given));
+    cells[1] = *out_value;
+    union inf_attrs equal = {0};
+    equal.compare.kind = INF_COMPARE_EQUAL;
+    INF_TRY(
+        emit_node(b, INF_OP_COMPARE, "history", (uint32_t[]){given, cells[1]}, 2, &equal, cells));
+    INF_TRY(emit_i32(b, -1, &cells[2]));
+    return emit_node(b, INF_OP_SELECT, "history", cells, 3, NULL, out_value);
+}
+
 static enum inf_code translate_append(struct builder *b, const struct inf_node *node,
-                                      uint32_t input)
+                                      const struct inf_history_append *append, uint32_t input)
 {
     uint32_t inputs[3];
     union inf_attrs attrs = {0};
     attrs.append.axis = b->history->axes[input];
     attrs.append.in_place = true;
     inputs[0] = b->graph->inputs[input].value;
-    INF_TRY(operand_of(b, node->inputs[1], &inputs[2]));
-    if (b->values[node->inputs[1]].axis >= 0)
+    INF_TRY(operand_of(b, append->rows, &inputs[2]));
+    if (b->values[append->rows].axis >= 0 ||
+        (append->positions != INF_VALUE_NONE && !inf_history_append_keeps_rows(b->longest, append)))
         return inf_fail(b->err, INF_UNSUPPORTED, "node '%s' appends a part of the history",
                         node->name);
-    union inf_attrs expand = {0};
-    expand.expand_dims.axes = (struct inf_ints){.count = 1};
-    INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &b->length, 1, &expand, &inputs[1]));
+    INF_TRY(emit_positions(b, append->positions, &inputs[1]));
     return emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs, &b->map[node->outputs[0]]);
 }
 
@@ -341,12 +362,13 @@ static enum inf_code copy_node(struct builder *b, const struct inf_node *node, b
 
 static enum inf_code translate_node(struct builder *b, const struct inf_node *node)
 {
-    uint32_t appended = find_appended_input(b, node);
+    struct inf_history_append append;
+    uint32_t appended = find_appended_input(b, node, &append);
     struct inf_history_rule rule;
     bool done = false;
     const struct inf_history_facts facts = {b->longest, b->values, b->zero};
     if (appended < b->source->input_count)
-        return translate_append(b, node, appended);
+        return translate_append(b, node, &append, appended);
     for (uint32_t i = 0; i < node->output_count; i++)
         if (b->values[node->outputs[i]].kind == INF_HISTORY_OTHER)
             return inf_fail(b->err, INF_UNSUPPORTED, "node '%s': its shape depends on the history",
@@ -379,12 +401,19 @@ static bool is_computed(const struct builder *b, const struct inf_node *node)
 
 static void mark_needed(struct builder *b)
 {
+    struct inf_history_append append;
     for (uint32_t i = 0; i < b->source->output_count; i++)
         b->needed[b->source->outputs[i].value] = true;
     for (uint32_t n = b->source->node_count; n-- > 0;) {
         const struct inf_node *node = &b->source->nodes[n];
         if (!is_computed(b, node))
             continue;
+        if (find_appended_input(b, node, &append) < b->source->input_count) {
+            b->needed[append.rows] = true;
+            if (append.positions != INF_VALUE_NONE)
+                b->needed[append.positions] = true;
+            continue;
+        }
         for (uint32_t i = 0; i < node->input_count; i++)
             if (node->inputs[i] != INF_VALUE_NONE && !inf_history_is_size(node->op, i))
                 b->needed[node->inputs[i]] = true;

@@ -5,6 +5,7 @@
 // those of all tokens, until the shapes go together.
 #include <string.h>
 
+#include "backends/graph/history/append.h"
 #include "backends/graph/history/sample.h"
 
 // The history and the new tokens of a trial. Both numbers are unlikely to occur in a model.
@@ -26,22 +27,15 @@ static uint32_t find_appended(const struct inf_graph *graph, struct inf_history 
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        uint32_t producer = graph->values[graph->outputs[i].value].producer;
-        if (producer == INF_NODE_NONE || graph->nodes[producer].op != INF_OP_CONCAT ||
-            graph->nodes[producer].input_count != 2)
+        struct inf_history_append append;
+        if (!inf_history_find_append(graph, graph->outputs[i].value, &append))
             continue;
-        const struct inf_node *node = &graph->nodes[producer];
-        uint32_t input = find_input(graph, node->inputs[0]);
-        if (input == graph->input_count || node->inputs[0] == node->inputs[1])
-            continue;
-        const struct inf_shape *shape = &graph->values[node->inputs[0]].shape;
-        int32_t axis = node->attrs.concat.axis;
-        axis = axis < 0 ? axis + shape->rank : axis;
-        if (shape->rank < 1 || axis < 1 || shape->dims[axis] != INF_DIM_UNKNOWN ||
-            history->outputs[input] != INF_HISTORY_NONE)
+        uint32_t input = find_input(graph, append.input);
+        if (input == graph->input_count || history->outputs[input] != INF_HISTORY_NONE)
             continue;
         history->outputs[input] = (uint8_t)i;
-        history->axes[input] = (uint8_t)axis;
+        history->axes[input] = (uint8_t)append.axis;
+        history->checks_positions |= append.positions != INF_VALUE_NONE;
         count++;
     }
     return count;
@@ -97,8 +91,21 @@ static bool try_axes(const struct inf_graph *graph, const struct inf_evaluator *
     return good;
 }
 
-// Tries to let no, one or two of the open sizes contain the length. Returns true if one of these
-// trials fits.
+// Tries to let two open sizes contain the length, or one if both are the same.
+static bool try_sizes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                      struct inf_history *history, const struct open_size *a,
+                      const struct open_size *b, int64_t rows)
+{
+    history->axes[a->input] = a->axis;
+    history->axes[b->input] = b->axis;
+    if (try_axes(graph, evaluator, history, rows))
+        return true;
+    history->axes[a->input] = history->axes[b->input] = INF_HISTORY_NONE;
+    return false;
+}
+
+// Tries to let no, one or two of the open sizes contain the length, in this order: if a mask alone
+// fits, the mask and the queries may fit too. Returns true if one of these trials fits.
 static bool find_given(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
                        struct inf_history *history, int64_t rows)
 {
@@ -106,25 +113,26 @@ static bool find_given(const struct inf_graph *graph, const struct inf_evaluator
     uint32_t count = list_open_sizes(graph, history, sizes, INF_ARRAY_LENGTH(sizes)), trials = 0;
     if (try_axes(graph, evaluator, history, rows))
         return true;
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k <= i && trials < TRIALS_MAX; k++) {
-            if (k != i && sizes[k].input == sizes[i].input)
+    for (uint32_t i = 0; i < count && trials < TRIALS_MAX; i++, trials++)
+        if (try_sizes(graph, evaluator, history, &sizes[i], &sizes[i], rows))
+            return true;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i && trials < TRIALS_MAX; k++) {
+            if (sizes[k].input == sizes[i].input)
                 continue;
-            history->axes[sizes[i].input] = sizes[i].axis;
-            history->axes[sizes[k].input] = sizes[k].axis;
             trials++;
-            if (try_axes(graph, evaluator, history, rows))
+            if (try_sizes(graph, evaluator, history, &sizes[i], &sizes[k], rows))
                 return true;
-            history->axes[sizes[i].input] = history->axes[sizes[k].input] = INF_HISTORY_NONE;
         }
-    }
     return false;
 }
 
 bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
                       struct inf_history *history)
 {
-    memset(history, INF_HISTORY_NONE, sizeof *history);
+    memset(history->axes, INF_HISTORY_NONE, sizeof history->axes);
+    memset(history->outputs, INF_HISTORY_NONE, sizeof history->outputs);
+    history->checks_positions = false;
     if (graph->input_count >= INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS ||
         graph->subgraph_count > 0 || evaluator->run == NULL || find_appended(graph, history) == 0)
         return false;

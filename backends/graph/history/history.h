@@ -18,6 +18,9 @@ struct inf_history {
     // outputs[i]: the output that is input i with new rows appended along axes[i];
     // INF_HISTORY_NONE: each request gives input i, such as a mask
     uint8_t outputs[INF_LIMIT_TENSORS];
+    // Inputs of each run tell where its new rows begin. A run in which that is not behind the rows
+    // of the history fails with INF_INVALID. It must be made in the usual way.
+    bool checks_positions;
 };
 
 // Finds the inputs that an output returns with new rows behind them, and the other inputs whose

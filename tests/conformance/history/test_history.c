@@ -271,6 +271,104 @@ Test(history, what_unused_rows_would_change_is_refused)
     }
 }
 
+// Makes the graph x [1, n, SIZE], past [1, length, SIZE], position [1] -> y, rows, in the way that
+// GroupQueryAttention is imported: x is written to `position`, over the past and n rows of zeros,
+// and what is behind n + `more` rows from there on becomes `filler`.
+static struct inf_graph *make_written_graph(int32_t more, float filler)
+{
+    struct inf_graph *graph = NULL;
+    struct inf_error err;
+    uint32_t position;
+    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
+    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    cr_assert_eq(
+        inf_graph_add_value(graph, "position", INF_DTYPE_I32, &INF_SHAPE(1), &position, NULL),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "position", position, NULL), INF_OK);
+    uint32_t zero = inf_build_scalar(&b, INF_DTYPE_F32, 0), n = add_size(&b, x, 1);
+    uint32_t zeros = inf_build_fill(&b, inf_build_shape(&b, x), zero);
+    uint32_t all = inf_build_concat(&b, (uint32_t[]){past, zeros}, 2, 1);
+    uint32_t keys = add_range(&b, inf_build_scalar(&b, INF_DTYPE_I32, 0), add_size(&b, all, 1));
+    uint32_t count = inf_build_add(&b, n, inf_build_scalar(&b, INF_DTYPE_I32, more));
+    struct inf_build_node append = inf_build_describe(INF_OP_APPEND, all, position, x);
+    append.attrs.append.axis = 1;
+    uint32_t kept =
+        inf_build_compare(&b, INF_COMPARE_LESS, keys, inf_build_add(&b, position, count));
+    kept = inf_build_expand_dims(&b, kept, (int64_t[]){0, 2}, 2);
+    uint32_t rows = inf_build_select(&b, kept, inf_build_value(&b, &append),
+                                     inf_build_scalar(&b, INF_DTYPE_F32, (double)filler));
+    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, x, rows, INF_VALUE_NONE);
+    product.attrs.matmul.transpose_b = true;
+    uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
+    uint32_t y = inf_build_matmul(&b, scores, rows);
+    cr_assert_eq(b.code, INF_OK, "%s", err.text);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "rows", rows, NULL), INF_OK);
+    return graph;
+}
+
+static struct inf_model *make_written_model(int32_t more, float filler, struct inf_device **device)
+{
+    struct inf_model *model;
+    struct inf_error err;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    struct inf_graph *graph = make_written_graph(more, filler);
+    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
+                 err.text);
+    return model;
+}
+
+static const struct inf_shape written_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1, 0, SIZE),
+                                                  INF_SHAPE(1)};
+
+Test(history, rows_at_positions_must_follow_the_history)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_written_model(0, 0, &device);
+    const struct inf_history *history = inf_model_history(model);
+    cr_assert(history != NULL && history->checks_positions);
+    struct inf_executable *executable = NULL;
+    struct inf_error err;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    cr_assert_eq(
+        inf_model_acquire_history(model, device, &options, written_shapes, ROOM, &executable, &err),
+        INF_OK, "%s", err.text);
+    const int32_t used = 5;
+    float buffer[ROOM * SIZE + 16] = {0}, x[2 * SIZE + 16] = {0}, y[2 * SIZE];
+    for (int i = 0; i < used * SIZE; i++)
+        buffer[i] = row_element(i / SIZE, i % SIZE);
+    for (int i = 0; i < 2 * SIZE; i++)
+        x[i] = row_element(used + i / SIZE, i % SIZE);
+    for (int32_t position = used - 1; position <= used + 1; position++) {
+        const void *inputs[] = {x, buffer, &position, &used};
+        void *outputs[] = {y, NULL};
+        const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+        enum inf_code code = inf_executable_run(executable, &execution, &err);
+        cr_assert_eq(code, position == used ? INF_OK : INF_INVALID, "%s", err.text);
+        if (code == INF_OK)
+            check_y(PLAIN, y, used, 2);
+    }
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+Test(history, rows_that_become_zeros_are_those_behind_the_new_ones)
+{
+    for (int32_t more = -1; more <= 1; more += 2) {
+        struct inf_device *device;
+        struct inf_model *model = make_written_model(more, 0, &device);
+        cr_assert_not_null(inf_model_history(model));
+        cr_assert_eq(try_history(model, device, written_shapes), INF_UNSUPPORTED);
+        inf_model_unref(&model);
+        inf_device_unref(&device);
+    }
+}
+
 Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
 {
     struct inf_device *device;
@@ -279,6 +377,15 @@ Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
     cr_assert_eq(try_history(model, device, shapes), INF_RANGE);
     // Requests with fewer new rows are not refused.
     run_step(model, device, PLAIN, 2, 1);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+Test(history, rows_with_something_else_behind_them_are_no_history)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_written_model(0, 1, &device);
+    cr_assert_null(inf_model_history(model));
     inf_model_unref(&model);
     inf_device_unref(&device);
 }

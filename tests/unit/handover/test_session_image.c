@@ -50,7 +50,7 @@ static void keep_history(struct inf_session *session, const char *name, struct i
         .dtype = INF_DTYPE_U8, .shape = shape, .room = room, .axis = axis, .is_history = true};
     cr_assert_eq(inf_session_obtain_tensor(session, name, &kept.index, NULL), INF_OK);
     struct inf_session_buffer *next = &session->tensors[kept.index]->next;
-    cr_assert_eq(inf_session_buffer_reserve(next, strlen(bytes), NULL), INF_OK);
+    cr_assert_eq(inf_session_buffer_reserve(next, strlen(bytes), NULL, NULL), INF_OK);
     memcpy(next->data, bytes, strlen(bytes));
     cr_assert_eq(inf_session_commit(session, &kept, 1, NULL), INF_OK);
 }

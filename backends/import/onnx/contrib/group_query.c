@@ -8,9 +8,10 @@
 //   new keys          n0 n1
 //   present           k0 k1 k2 n0 n1     position t is k[t] if t < 3, n[t - 3] if t < 5, else 0
 //
-// The output `present` is gathered from the concatenation of the cache, the new keys and a row of
-// zeros. It has as many positions as the larger of the capacity and total_sequence_length, which is
-// an input. So its size is a value of the graph, which most models compute from shapes alone.
+// The output `present` is the cache with zeros behind it, to which the new keys are written; what
+// is behind them becomes zeros. It has as many positions as the larger of the capacity and
+// total_sequence_length, which is an input. So its size is a value of the graph, which most models
+// compute from shapes alone.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -59,42 +60,38 @@ static struct positions add_positions(struct inf_onnx_scope *s, uint32_t q, uint
     return positions;
 }
 
-// Adds nodes that make a row of zeros for each head of x: [batch, heads, 1, size].
-static uint32_t add_zero_row(struct inf_onnx_scope *s, uint32_t x)
+// Adds nodes that make so many rows of zeros for each head of x: [batch, heads, rows, size]. `rows`
+// is a list of one element.
+static uint32_t add_zero_rows(struct inf_onnx_scope *s, uint32_t x, uint32_t rows)
 {
     const uint32_t dims[] = {inf_build_dim_value(&s->b, x, 0), inf_build_dim_value(&s->b, x, 1),
-                             inf_build_list(&s->b, (int64_t[]){1}, 1),
-                             inf_build_dim_value(&s->b, x, 3)};
+                             rows, inf_build_dim_value(&s->b, x, 3)};
     return inf_build_fill(&s->b, inf_build_concat(&s->b, dims, 4, 0),
                           inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0));
 }
 
 // Adds nodes that compute `present`: the cache, with the new keys or values `now` behind the past
-// ones of each row. Positions behind the last key are gathered from a row of zeros.
+// ones of each row, and zeros behind these. inf_history_find() knows this form.
 static uint32_t join_cache(struct inf_onnx_scope *s, const struct positions *positions,
                            uint32_t cache, uint32_t now)
 {
     uint32_t rows = add_i32_scalar(s, inf_build_dim_value(&s->b, now, 2));
-    uint32_t capacity = inf_build_scalar(&s->b, INF_DTYPE_I32, 0), parts[3], count = 0;
-    if (cache != INF_VALUE_NONE) {
-        parts[count++] = cache;
-        capacity = add_i32_scalar(s, inf_build_dim_value(&s->b, cache, 2));
-    }
-    parts[count++] = now;
-    parts[count++] = add_zero_row(s, now);
-    uint32_t all = inf_build_concat(&s->b, parts, count, 2);
+    uint32_t zero = inf_build_scalar(&s->b, inf_build_dtype(&s->b, now), 0);
+    uint32_t count = inf_build_shape(&s->b, positions->keys), all = cache;
+    if (cache != INF_VALUE_NONE)
+        count = inf_build_sub(&s->b, count, inf_build_dim_value(&s->b, cache, 2));
+    all = add_zero_rows(s, now, count);
+    if (cache != INF_VALUE_NONE)
+        all = inf_build_concat(&s->b, (uint32_t[]){cache, all}, 2, 2);
+    uint32_t past = inf_build_reshape(&s->b, positions->past, (int64_t[]){-1}, 1);
+    struct inf_build_node node = inf_build_describe(INF_OP_APPEND, all, past, now);
+    node.attrs.append.axis = 2;
+    all = inf_build_value(&s->b, &node);
     // number of past and new keys of each row: [batch, 1]
     uint32_t end = inf_build_add(&s->b, positions->past, rows);
-    uint32_t is_old = inf_build_compare(&s->b, INF_COMPARE_LESS, positions->keys, positions->past);
     uint32_t is_there = inf_build_compare(&s->b, INF_COMPARE_LESS, positions->keys, end);
-    uint32_t at =
-        inf_build_sub(&s->b, inf_build_add(&s->b, positions->keys, capacity), positions->past);
-    at = inf_build_select(&s->b, is_old, positions->keys, at);
-    at = inf_build_select(&s->b, is_there, at, inf_build_add(&s->b, capacity, rows));
-    struct inf_build_node node = inf_build_describe(INF_OP_GATHER, all, at, INF_VALUE_NONE);
-    node.attrs.gather.axis = 2;
-    node.attrs.gather.batch_dims = 1;
-    return inf_build_value(&s->b, &node);
+    is_there = inf_build_expand_dims(&s->b, is_there, (int64_t[]){1, 3}, 2);
+    return inf_build_select(&s->b, is_there, all, zero);
 }
 
 // Adds nodes that compute which keys a query sees: the keys up to its own position, of which only
