@@ -46,7 +46,7 @@ enum inf_pass {
 // without depending on a backend. The outputs' shapes are known; outputs[i] is a blob of the right
 // size to fill.
 struct inf_evaluator {
-    // Long work ends with INF_CANCELLED soon after *cancelled is set (NULL: it cannot be cancelled).
+    // Long work ends with INF_CANCELLED soon after *cancelled is set. NULL: it cannot be cancelled.
     enum inf_code (*run)(void *context, const struct inf_graph *graph, uint32_t node,
                          struct inf_blob *const *outputs, const atomic_bool *cancelled,
                          struct inf_error *err);
