@@ -14,8 +14,9 @@
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
 // queued device time that goes first (inf_fair_queue_ahead_ns()) and dividing by the number of
-// workers gives the expected wait. A job that a worker can start at once is always accepted,
-// because it delays no other job and its run time improves the estimate.
+// workers gives the expected wait, if no model has limits or reservations (wait_estimate.c). A job
+// that a worker can start at once is always accepted, because it delays no other job and its run
+// time improves the estimate.
 //
 //   remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
 //
@@ -92,16 +93,24 @@ static uint64_t find_running_ns(const struct inf_device_queue *queue, uint64_t n
     return queue->ends_sum_ns > elapsed_ns ? queue->ends_sum_ns - elapsed_ns : 0;
 }
 
+// Returns the work of the device from the point of view of a job that arrived now.
+static struct inf_wait_work find_work(const struct inf_device_queue *queue,
+                                      const struct inf_job *job, uint64_t now_ns)
+{
+    return (struct inf_wait_work){.queued = queue->count,
+                                  .ahead_ns = inf_fair_queue_ahead_ns(queue->fair_queue,
+                                                                      job->queue_entry.user,
+                                                                      job->queue_entry.priority),
+                                  .waiting_ns = inf_fair_queue_waiting_ns(queue->fair_queue),
+                                  .running_ns = find_running_ns(queue, now_ns)};
+}
+
 // Returns the expected time until a job that arrived now would start, in nanoseconds.
 static uint64_t find_ahead_ns(const struct inf_device_queue *queue, const struct inf_job *job,
                               uint64_t now_ns)
 {
-    if (queue->count + queue->running < queue->workers)
-        return 0;
-    return (inf_fair_queue_ahead_ns(queue->fair_queue, job->queue_entry.user,
-                                    job->queue_entry.priority) +
-            find_running_ns(queue, now_ns)) /
-           queue->workers;
+    const struct inf_wait_work work = find_work(queue, job, now_ns);
+    return inf_wait_estimate_start_ns(&queue->slot_share, job->queue_entry.model, &work, now_ns);
 }
 
 // Predicts whether a job that arrives now would start or end too late for one of its deadlines. A
@@ -112,7 +121,9 @@ static enum inf_device_queue_verdict predict_verdict(struct inf_device_queue *qu
 {
     uint64_t end_at_ns = job->expected.run_ns != 0 ? job->deadline.at_ns : 0;
     uint64_t begin_at_ns = job->queue_deadline.at_ns;
-    if ((end_at_ns == 0 && begin_at_ns == 0) || queue->count + queue->running < queue->workers)
+    if ((end_at_ns == 0 && begin_at_ns == 0) ||
+        inf_wait_estimate_starts_at_once(&queue->slot_share, job->queue_entry.model, queue->count,
+                                         now_ns))
         return INF_DEVICE_QUEUE_ACCEPTED;
     uint64_t begin_ns = now_ns + find_ahead_ns(queue, job, now_ns);
     if (begin_at_ns != 0 && begin_ns > begin_at_ns)
@@ -200,6 +211,9 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
         drop_held(queue, job);
     if (queue->closed || (!held && !has_room(queue, job)))
         return INF_DEVICE_QUEUE_FULL;
+    // The prediction needs the limits of the model.
+    inf_slot_share_note(&queue->slot_share, job->queue_entry.model, &job->slot_limits,
+                        job->accepted_ns);
     enum inf_device_queue_verdict verdict =
         held ? INF_DEVICE_QUEUE_ACCEPTED : predict_verdict(queue, job, job->accepted_ns);
     if (verdict != INF_DEVICE_QUEUE_ACCEPTED)
@@ -207,11 +221,11 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
     job->queue_entry.cost_ns =
         job->expected.run_ns != 0 ? job->expected.share_ns : queue->typical_ns;
     job->queue_entry.since_ns = job->accepted_ns;
-    inf_slot_share_note(&queue->slot_share, job->queue_entry.model, &job->slot_limits,
-                        job->accepted_ns);
     job->place = INF_JOB_QUEUE;
     job->ahead = queue->begun - queue->running;
     inf_fair_queue_add(queue->fair_queue, &job->queue_entry);
+    inf_slot_share_add_waiting(&queue->slot_share, job->queue_entry.model,
+                               job->queue_entry.cost_ns);
     queue->count++;
     queue->bytes += job->data_bytes;
     atomic_fetch_add_explicit(&queue->pushes, 1, memory_order_relaxed);
@@ -223,15 +237,14 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
 {
     inf_mutex_lock(&queue->mutex);
     enum inf_device_queue_verdict verdict = try_push(queue, job);
-    uint64_t busy_ns =
-        inf_fair_queue_waiting_ns(queue->fair_queue) + find_running_ns(queue, job->accepted_ns);
+    const struct inf_wait_work work = find_work(queue, job, job->accepted_ns);
+    *out_wait_ns = inf_wait_estimate_drain_ns(&queue->slot_share, &work, job->accepted_ns);
     struct inf_sleeping_worker *worker =
         verdict == INF_DEVICE_QUEUE_ACCEPTED
             ? inf_idle_workers_choose(&queue->idle, queue->count, queue->polling)
             : NULL;
     inf_mutex_unlock(&queue->mutex);
     inf_sleeping_worker_wake(worker);
-    *out_wait_ns = busy_ns / queue->workers;
     return verdict;
 }
 
@@ -255,6 +268,8 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
         drop_held(queue, job);
     } else if (job->place == INF_JOB_QUEUE) {
         inf_fair_queue_remove(queue->fair_queue, &job->queue_entry);
+        inf_slot_share_remove_waiting(&queue->slot_share, job->queue_entry.model,
+                                      job->queue_entry.cost_ns);
         queue->count--;
         queue->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
@@ -286,6 +301,8 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     INF_ATTR(requires_capability(queue->mutex))
 {
     inf_fair_queue_begin(queue->fair_queue, &job->queue_entry);
+    inf_slot_share_remove_waiting(&queue->slot_share, job->queue_entry.model,
+                                  job->queue_entry.cost_ns);
     queue->count--;
     queue->bytes -= job->data_bytes;
     job->place = INF_JOB_WORKER;
@@ -294,6 +311,7 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     job->shared = queue->running > 0;
     queue->running++;
     queue->ends_sum_ns += job->expected_end_ns;
+    inf_slot_share_begin_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
 }
 
 // Returns the earlier of two times in nanoseconds. If one of them is 0, which means that no time is
@@ -480,6 +498,7 @@ static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
     job->shared |= queue->begun != job->begun;
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
+    inf_slot_share_end_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
     if (job->is_run)
         inf_slot_share_end(&queue->slot_share, job->queue_entry.model);
     // Charge all cores that the run had, so that users get equal shares of the cores, whatever

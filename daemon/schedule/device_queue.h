@@ -15,6 +15,7 @@
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
 #include "daemon/policy/slot_share.h"
+#include "daemon/policy/wait_estimate.h"
 #include "daemon/schedule/idle_workers.h"
 #include "daemon/schedule/job.h"
 

@@ -26,6 +26,64 @@ Test(queue_workers, runs_no_more_jobs_of_a_model_than_its_limit)
     inf_device_queue_fini(&queue);
 }
 
+static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_recall(&queue, job);
+}
+
+// Pushes and takes a job of a model with a limit of one run.
+static struct inf_job *start_limited(void)
+{
+    struct inf_job *job = make_job(1, 0);
+    job->slot_limits.runs_max = 1;
+    cr_assert_eq(push_job(job), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), job);
+    return job;
+}
+
+Test(queue_workers, predicts_waits_by_the_limits_of_the_models)
+{
+    open_queue(2, 32, 1000);
+    settle_job(start_limited(), 1000);
+    struct inf_job *running = start_limited();
+    // The other slot is of no use to this model: its next job ends after 2000 ms.
+    struct inf_job *late = make_job(1, 1800), *queued[3], *other = make_job(2, 100);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_LATE_END);
+    free(late);
+    for (int i = 0; i < 3; i++) {
+        queued[i] = make_job(1, 0);
+        queued[i]->slot_limits.runs_max = 1;
+        cr_assert_eq(push_job(queued[i]), INF_DEVICE_QUEUE_ACCEPTED);
+        // One run after the other, until the last of them is done.
+        cr_expect(last_wait_ns > (uint64_t)(i + 1) * 1000 * MS, "%llu ns",
+                  (unsigned long long)last_wait_ns);
+    }
+    // The waiting jobs leave the other slot to other models, so this job starts at once.
+    other->queue_deadline.at_ns = other->accepted_ns + 1;
+    cr_expect_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), other);
+    // A job that was withdrawn is no longer ahead.
+    cr_assert(recall_job(queued[2]));
+    late = make_job(1, 3500);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_LATE_END, "it would end after 4000 ms");
+    free(late);
+    cr_assert(recall_job(queued[1]));
+    late = make_job(1, 3500);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(running, 1000);
+    settle_job(other, 1);
+    settle_job(pop_job(), 1000);
+    settle_job(pop_job(), 1000);
+    cr_expect_eq(queue.slot_share.models[0].jobs.waiting, 0u);
+    cr_expect_eq(queue.slot_share.models[0].jobs.running, 0u);
+    free(queued[1]);
+    free(queued[2]);
+    inf_device_queue_fini(&queue);
+}
+
 static void take_one(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     inf_role_enter_worker();
@@ -118,11 +176,6 @@ Test(queue_workers, gives_a_job_to_the_worker_that_ran_last)
     settle_job(jobs[1], 1);
     settle_job(jobs[2], 1);
     inf_device_queue_fini(&queue);
-}
-
-static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
-{
-    return inf_device_queue_recall(&queue, job);
 }
 
 static bool check_hand_over(uint64_t now_ns) INF_ATTR(no_thread_safety_analysis)
