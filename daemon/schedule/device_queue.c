@@ -9,7 +9,7 @@
 // only if recent waits were short (inf_spin_wait). `pushes` is read without the mutex, as a hint.
 // The worker takes the mutex afterwards and checks the queue, so a stale value only costs time.
 //
-// Prefer the worker that ran last (idle_workers.c).
+// Prefer the worker that ran last (idle_workers.c). Runs of low priority give way (low_runs.c).
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
@@ -49,6 +49,7 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
         return code;
     }
     inf_spin_wait_init(&queue->spin_wait, options->cores);
+    inf_low_runs_init(&queue->low_runs, options->workers);
     inf_mutex_init(&queue->mutex);
     return INF_OK;
 }
@@ -59,6 +60,7 @@ void inf_device_queue_fini(struct inf_device_queue *queue)
         return;
     inf_fair_queue_destroy(&queue->fair_queue);
     inf_idle_workers_fini(&queue->idle);
+    inf_low_runs_fini(&queue->low_runs);
     inf_mutex_fini(&queue->mutex);
 }
 
@@ -78,8 +80,9 @@ static bool may_begin(const void *context, uint64_t model, uint64_t now_ns)
 static struct inf_job *find_next_job(struct inf_device_queue *queue, uint64_t now_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
-    const struct inf_fair_queue_filter filter = {may_begin, &queue->slot_share};
-    bool limited = queue->slot_share.count > 0;
+    const struct inf_fair_queue_filter filter = {
+        may_begin, &queue->slot_share, inf_low_runs_count_startable(&queue->low_runs) == 0};
+    bool limited = queue->slot_share.count > 0 || filter.skips_low;
     return find_job(inf_fair_queue_next(queue->fair_queue, limited ? &filter : NULL, now_ns));
 }
 
@@ -378,11 +381,15 @@ static void wait_for_rows(struct inf_device_queue *queue)
     inf_batch_wait_learn(&queue->batch_wait, waiting.rows > before);
 }
 
-// Returns how many idle workers may take further jobs of the model, besides one that starts a run.
-static uint64_t count_idle(const struct inf_device_queue *queue, uint64_t model, uint64_t now_ns)
-    INF_ATTR(requires_capability(queue->mutex))
+// Returns how many idle workers may take further jobs like this one, besides the worker that starts
+// a run of it.
+static uint32_t count_idle(const struct inf_device_queue *queue, const struct inf_job *job,
+                           uint64_t now_ns) INF_ATTR(requires_capability(queue->mutex))
 {
-    uint32_t runs = inf_slot_share_count_startable(&queue->slot_share, model, now_ns);
+    uint32_t runs =
+        inf_slot_share_count_startable(&queue->slot_share, job->queue_entry.model, now_ns);
+    if (inf_fair_queue_is_low(&job->queue_entry, now_ns))
+        runs = INF_MIN(runs, inf_low_runs_count_startable(&queue->low_runs));
     return INF_MIN(queue->idle.asleep_count + queue->polling, INF_MAX(runs, 1u) - 1);
 }
 
@@ -399,7 +406,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
         rows += find_job(entries[i])->rows;
-    uint64_t idle = count_idle(queue, jobs[0]->queue_entry.model, now_ns);
+    uint64_t idle = count_idle(queue, jobs[0], now_ns);
     uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
     uint32_t count = 1;
@@ -446,6 +453,7 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     }
     queue->last_uid = (uint32_t)jobs[0]->queue_entry.user;
     inf_slot_share_begin(&queue->slot_share, jobs[0]->queue_entry.model);
+    inf_low_runs_begin(&queue->low_runs, jobs, count, now_ns);
     return count;
 }
 
@@ -475,47 +483,57 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
             wait_for_rows(queue);
         count = take_jobs(queue, jobs);
         // Jobs are queued, but limits of their models forbid to start them before a run ends.
-        if (count == 0 && queue->count > 0 && !queue->closed)
+        if (count == 0 && queue->count > 0 && !queue->closed) {
+            queue->held_back = true;
             inf_idle_workers_sleep(&queue->idle, &queue->mutex);
+        }
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
     inf_idle_workers_note_queued(&queue->idle, queue->count);
-    // A job that limits held back may start now, and a worker that sleeps does not know that.
-    bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
+    // A job that was held back may start now, and a worker that sleeps does not know that.
+    bool pass_on = (queue->slot_share.count > 0 || queue->held_back) && queue->count > 0;
+    queue->held_back = queue->held_back && queue->count > 0;
     struct inf_sleeping_worker *worker = pass_on ? inf_idle_workers_take(&queue->idle) : NULL;
     inf_mutex_unlock(&queue->mutex);
     inf_sleeping_worker_wake(worker);
     return count;
 }
 
-static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
+// Returns true if runs that pause must be resumed.
+static bool finish_job(struct inf_device_queue *queue, struct inf_job *job)
     INF_ATTR(requires_capability(queue->mutex))
 {
-    uint64_t device_ns = job->result.device_ns;
+    bool resume = false;
+    uint64_t device_ns = job->result.device_ns, paused_ns = job->result.paused_ns;
     uint64_t whole_ns = job->result.done_ns - job->result.start_ns;
     uint64_t run_ns = job->result.end_ns - job->result.begin_ns;
+    whole_ns -= INF_MIN(paused_ns, whole_ns);
+    run_ns -= INF_MIN(paused_ns, run_ns);
     assert(job->place == INF_JOB_WORKER && queue->running > 0);
     job->shared |= queue->begun != job->begun;
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
     inf_slot_share_end_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
-    if (job->is_run)
+    if (job->is_run) {
         inf_slot_share_end(&queue->slot_share, job->queue_entry.model);
+        resume = inf_low_runs_end(&queue->low_runs, job);
+    }
     // Charge all cores that the run had, so that users get equal shares of the cores, whatever
     // number of threads their runs have.
     inf_fair_queue_end(queue->fair_queue, &job->queue_entry, job->result.core_ns);
     if (job->skip_run)
-        return;
+        return resume;
     queue->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)queue->typical_ns) / 8);
     // Do not use every run time for the estimates. Time spent compiling is only charged to the
     // user, because the next run does not need it. A run that failed or was cancelled predicts
     // nothing about the next run.
     if (job->result.fault.err.code != INF_OK || run_ns == 0 || whole_ns == 0)
-        return;
+        return resume;
     const struct inf_estimate took = {
         .run_ns = run_ns,
         .share_ns = (uint64_t)((double)run_ns * (double)device_ns / (double)whole_ns)};
     inf_estimates_note(&queue->estimates, job->estimate_key, &took);
+    return resume;
 }
 
 void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *const *jobs,
@@ -523,16 +541,19 @@ void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *con
 {
     inf_mutex_lock(&queue->mutex);
     uint32_t rows = 0;
+    bool resume = false;
     inf_idle_workers_return(&queue->idle);
     inf_spin_wait_note_work(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
-        finish_job(queue, jobs[i]);
+        resume = finish_job(queue, jobs[i]) || resume;
     }
     if (rows > 0)
         inf_batch_wait_note(&queue->batch_wait, jobs[0]->queue_entry.model, rows,
                             jobs[0]->result.done_ns);
     inf_mutex_unlock(&queue->mutex);
+    if (resume)
+        inf_low_runs_resume(&queue->low_runs);
 }
 
 void inf_device_queue_set_limits(struct inf_device_queue *queue,
