@@ -367,3 +367,27 @@ Test(queue_workers, a_batch_of_low_priority_leaves_no_rows_for_a_slot_that_stays
         settle_job(jobs[i], 1);
     inf_device_queue_fini(&queue);
 }
+
+Test(queue_workers, resumes_runs_of_low_priority_after_the_last_other_run)
+{
+    struct inf_low_runs runs;
+    struct inf_job *low = make_job(1, 0), *others[2] = {make_job(2, 0), make_job(2, 0)};
+    low->queue_entry.priority = INF_PRIORITY_LOW;
+    low->queue_entry.since_ns = 1;
+    inf_low_runs_init(&runs, 4);
+    inf_low_runs_begin(&runs, &others[0], 1, 1);
+    cr_expect_not(inf_low_runs_end(&runs, others[0]), "no run pauses");
+    inf_low_runs_begin(&runs, &low, 1, 1);
+    cr_expect_eq(inf_low_runs_count_startable(&runs), 2u);
+    for (int i = 0; i < 2; i++)
+        inf_low_runs_begin(&runs, &others[i], 1, 1);
+    cr_expect_not(inf_low_runs_end(&runs, others[0]), "another one goes on");
+    cr_expect(runs.pause.wanted);
+    cr_expect(inf_low_runs_end(&runs, others[1]));
+    cr_expect_not(runs.pause.wanted);
+    cr_expect_not(inf_low_runs_end(&runs, low));
+    inf_low_runs_fini(&runs);
+    free(low);
+    free(others[0]);
+    free(others[1]);
+}

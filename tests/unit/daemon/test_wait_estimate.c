@@ -145,6 +145,22 @@ Test(wait_estimate, a_busy_reserved_model_shares_all_slots)
     cr_expect_eq(predict(&share, A, 5, 500, 200), 350u, "A may have both slots");
 }
 
+Test(wait_estimate, one_slot_always_serves_the_other_models)
+{
+    struct inf_slot_share share = {.slots = 2};
+    for (uint64_t model = A; model <= B; model++) {
+        set_limits(&share, model, 1, 0);
+        start_run(&share, model, 100);
+        for (int i = 0; i < 9; i++)
+            inf_slot_share_add_waiting(&share, model, 100);
+    }
+    // Both models have work for 1000 ns on one slot each, and 40 ns of C are ahead. The slot and the
+    // work of one of the two models are left out, but not those of both.
+    const struct inf_wait_work work = {
+        .queued = 19, .ahead_ns = 40, .waiting_ns = 1840, .running_ns = 200};
+    cr_expect_eq(inf_wait_estimate_start_ns(&share, C, &work, NOW), 140u);
+}
+
 Test(wait_estimate, ends_at_zero_for_jobs_that_were_not_counted)
 {
     struct inf_slot_share share = {.slots = 2};
