@@ -6,15 +6,26 @@
 
 #include <stdio.h>
 
+#include "backends/base/clock.h"
+
 void inf_run_step_init(struct inf_run_step *step)
 {
     inf_mutex_init(&step->mutex);
     atomic_init(&step->node, NULL);
+    step->pause = NULL;
 }
 
 void inf_run_step_fini(struct inf_run_step *step)
 {
     inf_mutex_fini(&step->mutex);
+}
+
+void inf_run_step_pause(struct inf_run_step *step, const atomic_bool *cancelled)
+{
+    step->paused_ns += inf_run_pause_wait(step->pause, cancelled, step->pause_until_ns);
+    // A run whose time to pause is over does not check the time again before each step.
+    if (inf_clock_ns() >= step->pause_until_ns)
+        step->pause = NULL;
 }
 
 void inf_run_step_clear(struct inf_run_step *step)

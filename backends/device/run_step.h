@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "backends/base/thread.h"
+#include "backends/device/run_pause.h"
 
 // Embedded in its owner. Used by one run at a time.
 struct inf_run_step {
@@ -15,6 +16,11 @@ struct inf_run_step {
     // that owns the name cannot be freed while the name is read.
     struct inf_mutex mutex;
     _Atomic(const char *) node; // name of the node that is computed; NULL: no run
+    // Set by the owner before a run, and read by the run: the pause that the run watches, and until
+    // when; NULL: it does not pause.
+    struct inf_run_pause *pause;
+    uint64_t pause_until_ns;
+    uint64_t paused_ns; // the time for which the run paused; set to 0 by the owner before a run
 };
 
 // Initialises an embedded step.
@@ -32,6 +38,18 @@ static inline void inf_run_step_set(struct inf_run_step *step, const char *node)
     if (step != NULL)
         atomic_store_explicit(&step->node, node, memory_order_relaxed);
 }
+
+// Returns true if the run must call inf_run_step_pause() before its next step. Called by the thread
+// that runs, which may give up cores before it pauses.
+static inline bool inf_run_step_must_pause(const struct inf_run_step *step)
+{
+    return step != NULL && step->pause != NULL &&
+           atomic_load_explicit(&step->pause->wanted, memory_order_relaxed);
+}
+
+// Waits until more urgent runs have ended, the run is cancelled, or its time to pause is over, and
+// adds the time to step->paused_ns. Called by the thread that runs.
+void inf_run_step_pause(struct inf_run_step *step, const atomic_bool *cancelled) INF_MAY_BLOCK;
 
 // Ends the use of the name that was set last. Does nothing if `step` is NULL. Called by the thread
 // that runs, before it releases the graph.

@@ -266,6 +266,11 @@ static uint32_t find_urgency(const struct inf_fair_queue_entry *entry, uint64_t 
     return older >= (uint64_t)entry->priority ? 0 : (uint32_t)(entry->priority - older);
 }
 
+bool inf_fair_queue_is_low(const struct inf_fair_queue_entry *entry, uint64_t now_ns)
+{
+    return find_urgency(entry, now_ns) == INF_PRIORITY_LOW;
+}
+
 // Returns the most urgent entry of a flow; the oldest if there are several.
 static struct inf_fair_queue_entry *find_flow_head(const struct inf_fair_queue_flow *flow,
                                                    uint64_t now_ns)
@@ -305,6 +310,9 @@ find_user_head(const struct user *user, const struct inf_fair_queue_filter *filt
         bool may_run = flow->waiting > 0 &&
                        (filter == NULL || filter->allows(filter->context, flow->model, now_ns));
         struct inf_fair_queue_entry *entry = may_run ? find_flow_head(flow, now_ns) : NULL;
+        if (entry != NULL && filter != NULL && filter->skips_low &&
+            inf_fair_queue_is_low(entry, now_ns))
+            continue;
         if (entry != NULL && (head == NULL || goes_before(entry, head, now_ns)))
             head = entry;
     }

@@ -58,13 +58,18 @@ void inf_fair_queue_add(struct inf_fair_queue *fair_queue, struct inf_fair_queue
 // Removes a waiting entry that will not run.
 void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry);
 
-// Decides which models may run. `allows` is called with `context`, a model, and the present time.
+// Decides which entries may run. `allows` is called with `context`, a model, and the present time.
 struct inf_fair_queue_filter {
     bool (*allows)(const void *context, uint64_t model, uint64_t now_ns);
     const void *context;
+    bool skips_low; // entries for which inf_fair_queue_is_low() returns true must not run
 };
 
-// Returns the entry that should run next, without removing it; NULL if no entry waits whose model
+// Returns true if the entry has low priority and has not waited long enough to count as more
+// urgent.
+bool inf_fair_queue_is_low(const struct inf_fair_queue_entry *entry, uint64_t now_ns);
+
+// Returns the entry that should run next, without removing it; NULL if no entry waits that
 // the filter allows. `filter` may be NULL, which allows all models.
 struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue,
                                                  const struct inf_fair_queue_filter *filter,

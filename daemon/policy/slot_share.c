@@ -37,8 +37,8 @@ static struct inf_slot_share_model *find_model(struct inf_slot_share *share, uin
     return NULL;
 }
 
-// Returns an element for a new model: an unused one, or that of the model without runs whose last
-// request is oldest. Returns NULL if all models run.
+// Returns an element for a new model: an unused one, or that of the model without runs and waiting
+// jobs whose last request is oldest. Returns NULL if all models run or wait.
 static struct inf_slot_share_model *take_element(struct inf_slot_share *share)
 {
     struct inf_slot_share_model *oldest = NULL;
@@ -46,7 +46,8 @@ static struct inf_slot_share_model *take_element(struct inf_slot_share *share)
         return &share->models[share->count++];
     for (uint32_t i = 0; i < share->count; i++) {
         struct inf_slot_share_model *entry = &share->models[i];
-        if (entry->running == 0 && (oldest == NULL || entry->asked_ns < oldest->asked_ns))
+        bool idle = entry->running == 0 && entry->jobs.waiting == 0 && entry->jobs.running == 0;
+        if (idle && (oldest == NULL || entry->asked_ns < oldest->asked_ns))
             oldest = entry;
     }
     return oldest;
@@ -68,15 +69,22 @@ void inf_slot_share_note(struct inf_slot_share *share, uint64_t model,
     entry->asked_ns = now_ns;
 }
 
+uint32_t inf_slot_share_count_reserved(const struct inf_slot_share *share,
+                                       const struct inf_slot_share_model *entry, uint64_t now_ns)
+{
+    bool idle = now_ns > entry->asked_ns + INF_SLOT_SHARE_IDLE_MS * INF_NS_PER_MS;
+    return idle ? 0 : INF_MIN(entry->limits.reserved, share->slots);
+}
+
 // Returns how many slots must stay free for reservations of models other than `model`.
 static uint32_t count_kept(const struct inf_slot_share *share, uint64_t model, uint64_t now_ns)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < share->count; i++) {
         const struct inf_slot_share_model *entry = &share->models[i];
-        bool idle = now_ns > entry->asked_ns + INF_SLOT_SHARE_IDLE_MS * INF_NS_PER_MS;
-        if (entry->model != model && !idle && entry->limits.reserved > entry->running)
-            kept += INF_MIN(entry->limits.reserved, share->slots) - entry->running;
+        uint32_t reserved = inf_slot_share_count_reserved(share, entry, now_ns);
+        if (entry->model != model && reserved > entry->running)
+            kept += reserved - entry->running;
     }
     return INF_MIN(kept, share->slots - 1);
 }
@@ -123,4 +131,45 @@ void inf_slot_share_end(struct inf_slot_share *share, uint64_t model)
     // A model that got its element during the run was not counted when the run began.
     if (entry != NULL && entry->running > 0)
         entry->running--;
+}
+
+// --- counting the jobs of models with limits ---
+
+// A model may get its element while some of its jobs wait or run, so those are not counted, and the
+// functions below stop at zero.
+
+void inf_slot_share_add_waiting(struct inf_slot_share *share, uint64_t model, uint64_t cost_ns)
+{
+    struct inf_slot_share_model *entry = find_model(share, model);
+    if (entry == NULL)
+        return;
+    entry->jobs.waiting++;
+    entry->jobs.waiting_ns += cost_ns;
+}
+
+void inf_slot_share_remove_waiting(struct inf_slot_share *share, uint64_t model, uint64_t cost_ns)
+{
+    struct inf_slot_share_model *entry = find_model(share, model);
+    if (entry == NULL || entry->jobs.waiting == 0)
+        return;
+    entry->jobs.waiting--;
+    entry->jobs.waiting_ns -= INF_MIN(cost_ns, entry->jobs.waiting_ns);
+}
+
+void inf_slot_share_begin_job(struct inf_slot_share *share, uint64_t model, uint64_t end_ns)
+{
+    struct inf_slot_share_model *entry = find_model(share, model);
+    if (entry == NULL)
+        return;
+    entry->jobs.running++;
+    entry->jobs.ends_sum_ns += end_ns;
+}
+
+void inf_slot_share_end_job(struct inf_slot_share *share, uint64_t model, uint64_t end_ns)
+{
+    struct inf_slot_share_model *entry = find_model(share, model);
+    if (entry == NULL || entry->jobs.running == 0)
+        return;
+    entry->jobs.running--;
+    entry->jobs.ends_sum_ns -= INF_MIN(end_ns, entry->jobs.ends_sum_ns);
 }

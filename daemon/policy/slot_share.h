@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // The most models with a limit or a reservation that one device remembers. If there are more, the
-// one whose last request is oldest is forgotten, unless it runs.
+// one whose last request is oldest is forgotten, unless it runs or waits.
 #define INF_SLOT_SHARE_MODELS 32u
 
 // A reservation ends if the model had no request for this long, so that a model that is no longer
@@ -22,12 +22,20 @@ struct inf_slot_limits {
     uint32_t reserved; // slots that runs of other models leave free
 };
 
+// The jobs of a model. A run has one job or, as a batch, several.
+struct inf_slot_share_jobs {
+    uint32_t waiting, running;
+    uint64_t waiting_ns;  // sum of the expected device times of the waiting jobs
+    uint64_t ends_sum_ns; // sum of the expected end times of the running jobs
+};
+
 // A model that has limits, and its runs in progress.
 struct inf_slot_share_model {
     uint64_t model; // identifies the model
     struct inf_slot_limits limits;
     uint32_t running;
     uint64_t asked_ns; // time of its last request
+    struct inf_slot_share_jobs jobs;
 };
 
 // The slots of one device. Zero-initialise, then set `slots`.
@@ -49,6 +57,18 @@ bool inf_slot_share_may_begin(const struct inf_slot_share *share, uint64_t model
 // Returns how many runs of the model may start now, if no other model starts one.
 uint32_t inf_slot_share_count_startable(const struct inf_slot_share *share, uint64_t model,
                                         uint64_t now_ns);
+
+// Returns how many slots a model of the share has reserved; 0 if its reservation has ended.
+uint32_t inf_slot_share_count_reserved(const struct inf_slot_share *share,
+                                       const struct inf_slot_share_model *entry, uint64_t now_ns);
+
+// Counts a job of the model while it waits, with its expected device time.
+void inf_slot_share_add_waiting(struct inf_slot_share *share, uint64_t model, uint64_t cost_ns);
+void inf_slot_share_remove_waiting(struct inf_slot_share *share, uint64_t model, uint64_t cost_ns);
+
+// Counts a job of the model while it runs, with the time at which it is expected to end.
+void inf_slot_share_begin_job(struct inf_slot_share *share, uint64_t model, uint64_t end_ns);
+void inf_slot_share_end_job(struct inf_slot_share *share, uint64_t model, uint64_t end_ns);
 
 // Counts a run of the model, from its start to its end.
 void inf_slot_share_begin(struct inf_slot_share *share, uint64_t model);

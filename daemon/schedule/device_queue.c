@@ -9,13 +9,14 @@
 // only if recent waits were short (inf_spin_wait). `pushes` is read without the mutex, as a hint.
 // The worker takes the mutex afterwards and checks the queue, so a stale value only costs time.
 //
-// Prefer the worker that ran last (idle_workers.c).
+// Prefer the worker that ran last (idle_workers.c). Runs of low priority give way (low_runs.c).
 //
 // Estimate the start of a job. `ends_sum_ns` is the sum of the expected end times of all running
 // jobs. Subtracting running * now gives their total remaining time, without a list. Adding the
 // queued device time that goes first (inf_fair_queue_ahead_ns()) and dividing by the number of
-// workers gives the expected wait. A job that a worker can start at once is always accepted,
-// because it delays no other job and its run time improves the estimate.
+// workers gives the expected wait, if no model has limits or reservations (wait_estimate.c). A job
+// that a worker can start at once is always accepted, because it delays no other job and its run
+// time improves the estimate.
 //
 //   remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
 //
@@ -48,6 +49,7 @@ enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
         return code;
     }
     inf_spin_wait_init(&queue->spin_wait, options->cores);
+    inf_low_runs_init(&queue->low_runs, options->workers);
     inf_mutex_init(&queue->mutex);
     return INF_OK;
 }
@@ -58,6 +60,7 @@ void inf_device_queue_fini(struct inf_device_queue *queue)
         return;
     inf_fair_queue_destroy(&queue->fair_queue);
     inf_idle_workers_fini(&queue->idle);
+    inf_low_runs_fini(&queue->low_runs);
     inf_mutex_fini(&queue->mutex);
 }
 
@@ -77,8 +80,9 @@ static bool may_begin(const void *context, uint64_t model, uint64_t now_ns)
 static struct inf_job *find_next_job(struct inf_device_queue *queue, uint64_t now_ns)
     INF_ATTR(requires_capability(queue->mutex))
 {
-    const struct inf_fair_queue_filter filter = {may_begin, &queue->slot_share};
-    bool limited = queue->slot_share.count > 0;
+    const struct inf_fair_queue_filter filter = {
+        may_begin, &queue->slot_share, inf_low_runs_count_startable(&queue->low_runs) == 0};
+    bool limited = queue->slot_share.count > 0 || filter.skips_low;
     return find_job(inf_fair_queue_next(queue->fair_queue, limited ? &filter : NULL, now_ns));
 }
 
@@ -92,16 +96,24 @@ static uint64_t find_running_ns(const struct inf_device_queue *queue, uint64_t n
     return queue->ends_sum_ns > elapsed_ns ? queue->ends_sum_ns - elapsed_ns : 0;
 }
 
+// Returns the work of the device from the point of view of a job that arrived now.
+static struct inf_wait_work find_work(const struct inf_device_queue *queue,
+                                      const struct inf_job *job, uint64_t now_ns)
+{
+    return (struct inf_wait_work){.queued = queue->count,
+                                  .ahead_ns = inf_fair_queue_ahead_ns(queue->fair_queue,
+                                                                      job->queue_entry.user,
+                                                                      job->queue_entry.priority),
+                                  .waiting_ns = inf_fair_queue_waiting_ns(queue->fair_queue),
+                                  .running_ns = find_running_ns(queue, now_ns)};
+}
+
 // Returns the expected time until a job that arrived now would start, in nanoseconds.
 static uint64_t find_ahead_ns(const struct inf_device_queue *queue, const struct inf_job *job,
                               uint64_t now_ns)
 {
-    if (queue->count + queue->running < queue->workers)
-        return 0;
-    return (inf_fair_queue_ahead_ns(queue->fair_queue, job->queue_entry.user,
-                                    job->queue_entry.priority) +
-            find_running_ns(queue, now_ns)) /
-           queue->workers;
+    const struct inf_wait_work work = find_work(queue, job, now_ns);
+    return inf_wait_estimate_start_ns(&queue->slot_share, job->queue_entry.model, &work, now_ns);
 }
 
 // Predicts whether a job that arrives now would start or end too late for one of its deadlines. A
@@ -112,7 +124,9 @@ static enum inf_device_queue_verdict predict_verdict(struct inf_device_queue *qu
 {
     uint64_t end_at_ns = job->expected.run_ns != 0 ? job->deadline.at_ns : 0;
     uint64_t begin_at_ns = job->queue_deadline.at_ns;
-    if ((end_at_ns == 0 && begin_at_ns == 0) || queue->count + queue->running < queue->workers)
+    if ((end_at_ns == 0 && begin_at_ns == 0) ||
+        inf_wait_estimate_starts_at_once(&queue->slot_share, job->queue_entry.model, queue->count,
+                                         now_ns))
         return INF_DEVICE_QUEUE_ACCEPTED;
     uint64_t begin_ns = now_ns + find_ahead_ns(queue, job, now_ns);
     if (begin_at_ns != 0 && begin_ns > begin_at_ns)
@@ -200,6 +214,9 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
         drop_held(queue, job);
     if (queue->closed || (!held && !has_room(queue, job)))
         return INF_DEVICE_QUEUE_FULL;
+    // The prediction needs the limits of the model.
+    inf_slot_share_note(&queue->slot_share, job->queue_entry.model, &job->slot_limits,
+                        job->accepted_ns);
     enum inf_device_queue_verdict verdict =
         held ? INF_DEVICE_QUEUE_ACCEPTED : predict_verdict(queue, job, job->accepted_ns);
     if (verdict != INF_DEVICE_QUEUE_ACCEPTED)
@@ -207,11 +224,11 @@ static enum inf_device_queue_verdict try_push(struct inf_device_queue *queue, st
     job->queue_entry.cost_ns =
         job->expected.run_ns != 0 ? job->expected.share_ns : queue->typical_ns;
     job->queue_entry.since_ns = job->accepted_ns;
-    inf_slot_share_note(&queue->slot_share, job->queue_entry.model, &job->slot_limits,
-                        job->accepted_ns);
     job->place = INF_JOB_QUEUE;
     job->ahead = queue->begun - queue->running;
     inf_fair_queue_add(queue->fair_queue, &job->queue_entry);
+    inf_slot_share_add_waiting(&queue->slot_share, job->queue_entry.model,
+                               job->queue_entry.cost_ns);
     queue->count++;
     queue->bytes += job->data_bytes;
     atomic_fetch_add_explicit(&queue->pushes, 1, memory_order_relaxed);
@@ -223,15 +240,14 @@ enum inf_device_queue_verdict inf_device_queue_push(struct inf_device_queue *que
 {
     inf_mutex_lock(&queue->mutex);
     enum inf_device_queue_verdict verdict = try_push(queue, job);
-    uint64_t busy_ns =
-        inf_fair_queue_waiting_ns(queue->fair_queue) + find_running_ns(queue, job->accepted_ns);
+    const struct inf_wait_work work = find_work(queue, job, job->accepted_ns);
+    *out_wait_ns = inf_wait_estimate_drain_ns(&queue->slot_share, &work, job->accepted_ns);
     struct inf_sleeping_worker *worker =
         verdict == INF_DEVICE_QUEUE_ACCEPTED
             ? inf_idle_workers_choose(&queue->idle, queue->count, queue->polling)
             : NULL;
     inf_mutex_unlock(&queue->mutex);
     inf_sleeping_worker_wake(worker);
-    *out_wait_ns = busy_ns / queue->workers;
     return verdict;
 }
 
@@ -255,6 +271,8 @@ bool inf_device_queue_recall(struct inf_device_queue *queue, struct inf_job *job
         drop_held(queue, job);
     } else if (job->place == INF_JOB_QUEUE) {
         inf_fair_queue_remove(queue->fair_queue, &job->queue_entry);
+        inf_slot_share_remove_waiting(&queue->slot_share, job->queue_entry.model,
+                                      job->queue_entry.cost_ns);
         queue->count--;
         queue->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
@@ -286,6 +304,8 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     INF_ATTR(requires_capability(queue->mutex))
 {
     inf_fair_queue_begin(queue->fair_queue, &job->queue_entry);
+    inf_slot_share_remove_waiting(&queue->slot_share, job->queue_entry.model,
+                                  job->queue_entry.cost_ns);
     queue->count--;
     queue->bytes -= job->data_bytes;
     job->place = INF_JOB_WORKER;
@@ -294,6 +314,7 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     job->shared = queue->running > 0;
     queue->running++;
     queue->ends_sum_ns += job->expected_end_ns;
+    inf_slot_share_begin_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
 }
 
 // Returns the earlier of two times in nanoseconds. If one of them is 0, which means that no time is
@@ -360,11 +381,15 @@ static void wait_for_rows(struct inf_device_queue *queue)
     inf_batch_wait_learn(&queue->batch_wait, waiting.rows > before);
 }
 
-// Returns how many idle workers may take further jobs of the model, besides one that starts a run.
-static uint64_t count_idle(const struct inf_device_queue *queue, uint64_t model, uint64_t now_ns)
-    INF_ATTR(requires_capability(queue->mutex))
+// Returns how many idle workers may take further jobs like this one, besides the worker that starts
+// a run of it.
+static uint32_t count_idle(const struct inf_device_queue *queue, const struct inf_job *job,
+                           uint64_t now_ns) INF_ATTR(requires_capability(queue->mutex))
 {
-    uint32_t runs = inf_slot_share_count_startable(&queue->slot_share, model, now_ns);
+    uint32_t runs =
+        inf_slot_share_count_startable(&queue->slot_share, job->queue_entry.model, now_ns);
+    if (inf_fair_queue_is_low(&job->queue_entry, now_ns))
+        runs = INF_MIN(runs, inf_low_runs_count_startable(&queue->low_runs));
     return INF_MIN(queue->idle.asleep_count + queue->polling, INF_MAX(runs, 1u) - 1);
 }
 
@@ -381,7 +406,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
         rows += find_job(entries[i])->rows;
-    uint64_t idle = count_idle(queue, jobs[0]->queue_entry.model, now_ns);
+    uint64_t idle = count_idle(queue, jobs[0], now_ns);
     uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
     uint32_t count = 1;
@@ -428,6 +453,7 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     }
     queue->last_uid = (uint32_t)jobs[0]->queue_entry.user;
     inf_slot_share_begin(&queue->slot_share, jobs[0]->queue_entry.model);
+    inf_low_runs_begin(&queue->low_runs, jobs, count, now_ns);
     return count;
 }
 
@@ -457,46 +483,57 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
             wait_for_rows(queue);
         count = take_jobs(queue, jobs);
         // Jobs are queued, but limits of their models forbid to start them before a run ends.
-        if (count == 0 && queue->count > 0 && !queue->closed)
+        if (count == 0 && queue->count > 0 && !queue->closed) {
+            queue->held_back = true;
             inf_idle_workers_sleep(&queue->idle, &queue->mutex);
+        }
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);
     inf_idle_workers_note_queued(&queue->idle, queue->count);
-    // A job that limits held back may start now, and a worker that sleeps does not know that.
-    bool pass_on = queue->slot_share.count > 0 && queue->count > 0;
+    // A job that was held back may start now, and a worker that sleeps does not know that.
+    bool pass_on = (queue->slot_share.count > 0 || queue->held_back) && queue->count > 0;
+    queue->held_back = queue->held_back && queue->count > 0;
     struct inf_sleeping_worker *worker = pass_on ? inf_idle_workers_take(&queue->idle) : NULL;
     inf_mutex_unlock(&queue->mutex);
     inf_sleeping_worker_wake(worker);
     return count;
 }
 
-static void finish_job(struct inf_device_queue *queue, struct inf_job *job)
+// Returns true if runs that pause must be resumed.
+static bool finish_job(struct inf_device_queue *queue, struct inf_job *job)
     INF_ATTR(requires_capability(queue->mutex))
 {
-    uint64_t device_ns = job->result.device_ns;
+    bool resume = false;
+    uint64_t device_ns = job->result.device_ns, paused_ns = job->result.paused_ns;
     uint64_t whole_ns = job->result.done_ns - job->result.start_ns;
     uint64_t run_ns = job->result.end_ns - job->result.begin_ns;
+    whole_ns -= INF_MIN(paused_ns, whole_ns);
+    run_ns -= INF_MIN(paused_ns, run_ns);
     assert(job->place == INF_JOB_WORKER && queue->running > 0);
     job->shared |= queue->begun != job->begun;
     queue->running--;
     queue->ends_sum_ns -= job->expected_end_ns;
-    if (job->is_run)
+    inf_slot_share_end_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
+    if (job->is_run) {
         inf_slot_share_end(&queue->slot_share, job->queue_entry.model);
+        resume = inf_low_runs_end(&queue->low_runs, job);
+    }
     // Charge all cores that the run had, so that users get equal shares of the cores, whatever
     // number of threads their runs have.
     inf_fair_queue_end(queue->fair_queue, &job->queue_entry, job->result.core_ns);
     if (job->skip_run)
-        return;
+        return resume;
     queue->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)queue->typical_ns) / 8);
     // Do not use every run time for the estimates. Time spent compiling is only charged to the
     // user, because the next run does not need it. A run that failed or was cancelled predicts
     // nothing about the next run.
     if (job->result.fault.err.code != INF_OK || run_ns == 0 || whole_ns == 0)
-        return;
+        return resume;
     const struct inf_estimate took = {
         .run_ns = run_ns,
         .share_ns = (uint64_t)((double)run_ns * (double)device_ns / (double)whole_ns)};
     inf_estimates_note(&queue->estimates, job->estimate_key, &took);
+    return resume;
 }
 
 void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *const *jobs,
@@ -504,16 +541,19 @@ void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *con
 {
     inf_mutex_lock(&queue->mutex);
     uint32_t rows = 0;
+    bool resume = false;
     inf_idle_workers_return(&queue->idle);
     inf_spin_wait_note_work(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
-        finish_job(queue, jobs[i]);
+        resume = finish_job(queue, jobs[i]) || resume;
     }
     if (rows > 0)
         inf_batch_wait_note(&queue->batch_wait, jobs[0]->queue_entry.model, rows,
                             jobs[0]->result.done_ns);
     inf_mutex_unlock(&queue->mutex);
+    if (resume)
+        inf_low_runs_resume(&queue->low_runs);
 }
 
 void inf_device_queue_set_limits(struct inf_device_queue *queue,

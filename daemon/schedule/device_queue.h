@@ -15,8 +15,10 @@
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
 #include "daemon/policy/slot_share.h"
+#include "daemon/policy/wait_estimate.h"
 #include "daemon/schedule/idle_workers.h"
 #include "daemon/schedule/job.h"
+#include "daemon/schedule/low_runs.h"
 
 // The most jobs that a worker pops at once. Each of them has at least one row.
 #define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX
@@ -45,6 +47,10 @@ struct inf_device_queue {
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
     struct inf_slot_share slot_share; // one slot for each worker
+    struct inf_low_runs low_runs;
+    // True: a worker found queued jobs but none that may start, so it may have to be woken when
+    // that changes. Set to false when no job is queued.
+    bool held_back;
     bool closed;
     uint32_t running;     // number of jobs that workers are running
     uint64_t begun;       // number of jobs that workers have taken so far

@@ -111,6 +111,7 @@ struct inf_job {
         uint64_t device_ns;               // this job's share of the time from start_ns to done_ns
         uint64_t core_ns;                 // device_ns, plus this job's share of the helpers' time
         struct inf_core_use core_use;     // cores of the run, or of all runs that had its rows
+        uint64_t paused_ns;               // time for which the run paused, not in device_ns
         uint64_t helper_share_ns;         // this job's share of the helpers' time in batches
         enum inf_precision precision;     // precision in which the outputs were computed
         struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
@@ -129,6 +130,9 @@ struct inf_job {
     struct inf_fair_queue_entry queue_entry;
     struct inf_estimate expected; // expected run time and device time; all 0: not known
     bool is_run; // the job counts as a run of its model: it runs alone, or is the first of a batch
+    // Of the first job of a run: time until which the run pauses while more urgent runs use the
+    // device; 0: it does not pause.
+    uint64_t pause_until_ns;
     bool skip_run; // the worker must not run the job, because it would end after its deadline
     uint64_t expected_end_ns;
     uint64_t begun; // number of jobs of the device that had been taken when a worker took this one

@@ -54,7 +54,8 @@ void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply
         .input_ns = job->result.begin_ns - job->result.start_ns,
         .compute_ns = job->result.end_ns - job->result.begin_ns,
         .output_ns = job->result.done_ns - job->result.end_ns,
-        .core_ns = job->result.end_ns - job->result.begin_ns + job->result.core_use.helper_ns,
+        .core_ns = job->result.end_ns - job->result.begin_ns + job->result.core_use.helper_ns -
+                   job->result.paused_ns,
         .threads = INF_MAX(job->result.core_use.threads, 1u),
     };
     reply->batch_size = job->result.batch_rows;

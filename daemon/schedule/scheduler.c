@@ -366,7 +366,7 @@ static void post_unrun_job(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     job->result.start_ns = job->result.begin_ns = job->accepted_ns;
     job->result.end_ns = job->result.done_ns = job->accepted_ns;
-    job->result.device_ns = job->result.core_ns = 0;
+    job->result.device_ns = job->result.core_ns = job->result.paused_ns = 0;
     job->place = INF_JOB_WORKER;
     bool posted = inf_queue_push(scheduler->done, job);
     assert(posted && "the queue has room for every job there can be");

@@ -115,22 +115,24 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
 // --- running and posting popped jobs ---
 
 // Records the times of the jobs, and divides the time of a batch among them in proportion to their
-// rows.
+// rows, without the time for which the run paused.
 static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns,
-                       uint32_t worker)
+                       uint64_t paused_ns, uint32_t worker)
 {
     uint64_t done_ns = inf_clock_ns();
     uint64_t rows = 0;
     for (uint32_t i = 0; i < count; i++)
         rows += INF_MAX(jobs[i]->rows, 1u);
+    uint64_t took_ns = done_ns - start_ns;
+    took_ns -= INF_MIN(paused_ns, took_ns);
     for (uint32_t i = 0; i < count; i++) {
         jobs[i]->result.worker = worker;
         jobs[i]->result.start_ns = start_ns;
         jobs[i]->result.done_ns = done_ns;
         uint64_t helper_ns =
             count == 1 ? jobs[i]->result.core_use.helper_ns : jobs[i]->result.helper_share_ns;
-        jobs[i]->result.device_ns =
-            count == 1 ? done_ns - start_ns : (done_ns - start_ns) / rows * jobs[i]->rows;
+        jobs[i]->result.paused_ns = paused_ns;
+        jobs[i]->result.device_ns = count == 1 ? took_ns : took_ns / rows * jobs[i]->rows;
         jobs[i]->result.core_ns = jobs[i]->result.device_ns + helper_ns;
         jobs[i]->result.fault.phase = "exec";
     }
@@ -144,6 +146,10 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         inf_pending_begin(jobs[i]->pending);
         jobs[i]->result.helper_share_ns = 0; // the memory of a job is used again
     }
+    bool pauses = jobs[0]->pause_until_ns != 0;
+    worker->watch.step.pause = pauses ? &worker->queue->low_runs.pause : NULL;
+    worker->watch.step.pause_until_ns = jobs[0]->pause_until_ns;
+    worker->watch.step.paused_ns = 0;
     inf_run_watch_begin(&worker->watch, jobs, count, start_ns);
     if (jobs[0]->rows > 0) {
         const struct inf_batch_resources resources = {.pool = worker->pool,
@@ -163,7 +169,7 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->history_room == 0 &&
             jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
-    note_times(jobs, count, start_ns, worker->slot);
+    note_times(jobs, count, start_ns, worker->watch.step.paused_ns, worker->slot);
 }
 
 // Fails a job that would end after its deadline, without running it.
@@ -175,7 +181,7 @@ static void refuse_late_job(struct inf_job *job, uint32_t worker)
                     "the time given would run out before the run ended");
     job->result.fault.phase = "queue";
     job->result.start_ns = job->result.begin_ns = job->result.end_ns = job->result.done_ns = now_ns;
-    job->result.device_ns = job->result.core_ns = 0;
+    job->result.device_ns = job->result.core_ns = job->result.paused_ns = 0;
     job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 0;
     job->result.worker = worker;

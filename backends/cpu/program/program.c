@@ -343,6 +343,7 @@ static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *r
 // Consecutive steps that either all run on XNNPACK, or are all native. Native steps form one
 // parallel region.
 struct region {
+    struct inf_cpu_core_set *cores;
     struct inf_cpu_step *steps;
     uint32_t count;
     const struct inf_run *run;
@@ -350,11 +351,22 @@ struct region {
     enum inf_code code;
 };
 
+// Pauses while more urgent runs use the device. The run has no core meanwhile, and its helpers
+// leave because there is no work.
+static void pause_run(const struct region *region, uint32_t threads)
+{
+    inf_cpu_core_set_end_run(region->cores, threads);
+    inf_run_step_pause(region->run->step, region->run->cancelled);
+    inf_cpu_core_set_begin_run(region->cores, threads);
+}
+
 static enum inf_code run_steps(const struct region *region)
 {
     const struct inf_run *run = region->run;
     for (uint32_t i = 0; i < region->count; i++) {
         struct inf_cpu_step *step = &region->steps[i];
+        if (inf_run_step_must_pause(run->step))
+            pause_run(region, step->team->threads);
         if (inf_is_cancelled(run->cancelled))
             return inf_fail(region->err, INF_CANCELLED, "cancelled before node '%s'",
                             step->node->name);
@@ -376,7 +388,8 @@ static enum inf_code run_regions(struct cpu_program *program, const struct inf_r
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
     uint32_t end;
     for (uint32_t at = 0; at < program->step_count; at = end) {
-        struct region region = {.steps = &steps[at], .run = run, .err = err};
+        struct region region = {
+            .cores = program->cores, .steps = &steps[at], .run = run, .err = err};
         bool xnn = inf_cpu_step_is_xnn(&steps[at]);
         size_t macs = 0;
         for (end = at; end < program->step_count && inf_cpu_step_is_xnn(&steps[end]) == xnn; end++)

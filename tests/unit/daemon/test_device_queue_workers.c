@@ -26,6 +26,64 @@ Test(queue_workers, runs_no_more_jobs_of_a_model_than_its_limit)
     inf_device_queue_fini(&queue);
 }
 
+static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_device_queue_recall(&queue, job);
+}
+
+// Pushes and takes a job of a model with a limit of one run.
+static struct inf_job *start_limited(void)
+{
+    struct inf_job *job = make_job(1, 0);
+    job->slot_limits.runs_max = 1;
+    cr_assert_eq(push_job(job), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), job);
+    return job;
+}
+
+Test(queue_workers, predicts_waits_by_the_limits_of_the_models)
+{
+    open_queue(2, 32, 1000);
+    settle_job(start_limited(), 1000);
+    struct inf_job *running = start_limited();
+    // The other slot is of no use to this model: its next job ends after 2000 ms.
+    struct inf_job *late = make_job(1, 1800), *queued[3], *other = make_job(2, 100);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_LATE_END);
+    free(late);
+    for (int i = 0; i < 3; i++) {
+        queued[i] = make_job(1, 0);
+        queued[i]->slot_limits.runs_max = 1;
+        cr_assert_eq(push_job(queued[i]), INF_DEVICE_QUEUE_ACCEPTED);
+        // One run after the other, until the last of them is done.
+        cr_expect(last_wait_ns > (uint64_t)(i + 1) * 1000 * MS, "%llu ns",
+                  (unsigned long long)last_wait_ns);
+    }
+    // The waiting jobs leave the other slot to other models, so this job starts at once.
+    other->queue_deadline.at_ns = other->accepted_ns + 1;
+    cr_expect_eq(push_job(other), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(pop_job(), other);
+    // A job that was withdrawn is no longer ahead.
+    cr_assert(recall_job(queued[2]));
+    late = make_job(1, 3500);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_LATE_END, "it would end after 4000 ms");
+    free(late);
+    cr_assert(recall_job(queued[1]));
+    late = make_job(1, 3500);
+    late->slot_limits.runs_max = 1;
+    cr_expect_eq(push_job(late), INF_DEVICE_QUEUE_ACCEPTED);
+    settle_job(running, 1000);
+    settle_job(other, 1);
+    settle_job(pop_job(), 1000);
+    settle_job(pop_job(), 1000);
+    cr_expect_eq(queue.slot_share.models[0].jobs.waiting, 0u);
+    cr_expect_eq(queue.slot_share.models[0].jobs.running, 0u);
+    free(queued[1]);
+    free(queued[2]);
+    inf_device_queue_fini(&queue);
+}
+
 static void take_one(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     inf_role_enter_worker();
@@ -120,11 +178,6 @@ Test(queue_workers, gives_a_job_to_the_worker_that_ran_last)
     inf_device_queue_fini(&queue);
 }
 
-static bool recall_job(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
-{
-    return inf_device_queue_recall(&queue, job);
-}
-
 static bool check_hand_over(uint64_t now_ns) INF_ATTR(no_thread_safety_analysis)
 {
     return inf_device_queue_check_hand_over(&queue, now_ns);
@@ -198,4 +251,143 @@ Test(queue_workers, leaves_no_rows_for_idle_workers_that_may_not_take_them)
     inf_thread_join(&thread);
     cr_expect_null(taken);
     inf_device_queue_fini(&queue);
+}
+
+// Marks a worker as polling for jobs, which counts as idle.
+static void set_polling(bool polling) INF_ATTR(no_thread_safety_analysis)
+{
+    inf_mutex_lock(&queue.mutex);
+    queue.polling = polling;
+    inf_mutex_unlock(&queue.mutex);
+}
+
+static struct inf_job *push_low(void)
+{
+    struct inf_job *job = make_job(1, 0);
+    job->queue_entry.priority = INF_PRIORITY_LOW;
+    cr_assert_eq(push_job(job), INF_DEVICE_QUEUE_ACCEPTED);
+    return job;
+}
+
+Test(queue_workers, low_priority_leaves_a_slot_free_and_pauses_for_others)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *low[3], *taken = NULL, *normal = make_job(2, 0);
+    for (int i = 0; i < 3; i++)
+        low[i] = push_low();
+    cr_expect_eq(pop_job(), low[0]);
+    cr_expect_eq(low[0]->pause_until_ns,
+                 low[0]->accepted_ns + INF_FAIR_QUEUE_AGING_MS * INF_NS_PER_MS);
+    cr_expect_not(queue.low_runs.pause.wanted);
+    // The second worker finds only jobs of low priority, and does not start one.
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    cr_assert_eq(push_job(normal), INF_DEVICE_QUEUE_ACCEPTED);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, normal);
+    cr_expect_eq(normal->pause_until_ns, 0u);
+    cr_expect(queue.low_runs.pause.wanted);
+    // The time for which a run paused is no estimate of its run time, nor charged.
+    low[0]->result.paused_ns = 990 * MS;
+    settle_job(low[0], 1000);
+    cr_expect_eq(inf_estimates_find(&queue.estimates, 1).run_ns, 10 * MS);
+    settle_job(normal, 1);
+    cr_expect_not(queue.low_runs.pause.wanted);
+    settle_job(pop_job(), 1);
+    settle_job(pop_job(), 1);
+    cr_expect_eq(queue.low_runs.low, 0u);
+    cr_expect_eq(queue.low_runs.others, 0u);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, wakes_a_worker_for_low_priority_when_a_slot_may_be_used)
+{
+    open_queue(3, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *low[4], *taken = NULL;
+    for (int i = 0; i < 3; i++)
+        low[i] = push_low();
+    cr_expect_eq(pop_job(), low[0]);
+    cr_expect_eq(pop_job(), low[1]);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    low[3] = push_low();
+    // Two runs may go on beside the slot that stays free. After both have ended, this worker takes
+    // one job and wakes the other worker for the last one.
+    settle_job(low[0], 1);
+    settle_job(low[1], 1);
+    cr_expect_eq(pop_job(), low[2]);
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, low[3]);
+    settle_job(low[2], 1);
+    settle_job(low[3], 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, low_priority_uses_the_only_slot_without_a_pause)
+{
+    open_queue(1, 32, 1000);
+    struct inf_job *low = push_low();
+    cr_expect_eq(pop_job(), low);
+    cr_expect_eq(low->pause_until_ns, 0u, "nothing else could run meanwhile");
+    settle_job(low, 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, a_job_of_low_priority_that_has_waited_long_is_like_others)
+{
+    open_queue(2, 32, 1000);
+    struct inf_job *old = make_job(1, 0);
+    old->queue_entry.priority = INF_PRIORITY_LOW;
+    old->accepted_ns -= INF_FAIR_QUEUE_AGING_MS * INF_NS_PER_MS;
+    cr_assert_eq(push_job(old), INF_DEVICE_QUEUE_ACCEPTED);
+    struct inf_job *low = push_low();
+    cr_expect_eq(pop_job(), old);
+    cr_expect_eq(old->pause_until_ns, 0u);
+    cr_expect_eq(pop_job(), low, "the slots of runs of low priority are not in use");
+    settle_job(old, 1);
+    settle_job(low, 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, a_batch_of_low_priority_leaves_no_rows_for_a_slot_that_stays_free)
+{
+    open_queue(2, 32, 1000);
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = make_rows(1, 1);
+        jobs[i]->queue_entry.priority = INF_PRIORITY_LOW;
+        cr_assert_eq(push_job(jobs[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    set_polling(true);
+    cr_expect_eq(take_all(jobs), 4u);
+    set_polling(false);
+    for (int i = 0; i < 4; i++)
+        settle_job(jobs[i], 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, resumes_runs_of_low_priority_after_the_last_other_run)
+{
+    struct inf_low_runs runs;
+    struct inf_job *low = make_job(1, 0), *others[2] = {make_job(2, 0), make_job(2, 0)};
+    low->queue_entry.priority = INF_PRIORITY_LOW;
+    low->queue_entry.since_ns = 1;
+    inf_low_runs_init(&runs, 4);
+    inf_low_runs_begin(&runs, &others[0], 1, 1);
+    cr_expect_not(inf_low_runs_end(&runs, others[0]), "no run pauses");
+    inf_low_runs_begin(&runs, &low, 1, 1);
+    cr_expect_eq(inf_low_runs_count_startable(&runs), 2u);
+    for (int i = 0; i < 2; i++)
+        inf_low_runs_begin(&runs, &others[i], 1, 1);
+    cr_expect_not(inf_low_runs_end(&runs, others[0]), "another one goes on");
+    cr_expect(runs.pause.wanted);
+    cr_expect(inf_low_runs_end(&runs, others[1]));
+    cr_expect_not(runs.pause.wanted);
+    cr_expect_not(inf_low_runs_end(&runs, low));
+    inf_low_runs_fini(&runs);
+    free(low);
+    free(others[0]);
+    free(others[1]);
 }

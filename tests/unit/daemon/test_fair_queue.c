@@ -253,6 +253,26 @@ static bool is_another_model(const void *context, uint64_t model, uint64_t now_n
     return now_ns == 10 && model != *(const uint64_t *)context;
 }
 
+Test(fair_queue, leaves_out_low_priority_if_the_filter_says_so)
+{
+    const uint64_t aging = INF_FAIR_QUEUE_AGING_MS * INF_NS_PER_MS;
+    static const uint64_t none = 9;
+    const struct inf_fair_queue_filter filter = {is_another_model, &none, true};
+    struct inf_fair_queue *fair_queue = make_entry(8);
+    struct inf_fair_queue_entry low, normal;
+    add_entry(fair_queue, &low, 1, 1, INF_PRIORITY_LOW, 5);
+    cr_expect_null(inf_fair_queue_next(fair_queue, &filter, 10));
+    add_entry(fair_queue, &normal, 2, 1, INF_PRIORITY_NORMAL, 6);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, &filter, 10), &normal, "of another user");
+    cr_expect_eq(inf_fair_queue_next(fair_queue, NULL, 10), &low);
+    cr_expect(inf_fair_queue_is_low(&low, 4 + aging));
+    cr_expect_not(inf_fair_queue_is_low(&low, 5 + aging), "it has waited long enough");
+    cr_expect_not(inf_fair_queue_is_low(&normal, 10));
+    inf_fair_queue_remove(fair_queue, &low);
+    inf_fair_queue_remove(fair_queue, &normal);
+    inf_fair_queue_destroy(&fair_queue);
+}
+
 Test(fair_queue, leaves_out_models_that_the_filter_does_not_allow)
 {
     static const uint64_t barred = 1;

@@ -21,7 +21,8 @@ settings take turns within each round, and rounds go on for S seconds.
 --json      reads the rounds of earlier runs from FILE, if it exists, and writes all rounds to it,
             so that a long measurement can be made in pieces
 
-Prints medians over the rounds. The ratios are medians over the rounds of the default's figure
+Prints medians over the rounds: requests a second, the median latency of one client, and the
+processor time of the daemon for each request, which stands for the energy. The ratios are medians over the rounds of the default's figure
 divided by that of the fixed setting whose median is best, of "before", and of onnxruntime.
 """
 import argparse
@@ -29,14 +30,18 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
 DEFAULT, BEFORE, ORT = 'default', 'before', 'onnxruntime'
 MIX_STREAMS = 3
+# Figures of a measurement; the processor time of the daemon is that of one request.
+UNITS = ('/s', 'ms', 'cpu ms')
 
 
 def copy_model(source, folder):
@@ -80,19 +85,26 @@ class Daemon:
     def requests(self):
         return {row['name']: row['requests'] for row in json.loads(self.call('models', '--json'))}
 
+    def cpu_ms(self):
+        """The processor time of the daemon so far."""
+        stat = Path(f'/proc/{self.process.pid}/stat').read_text().rpartition(')')[2].split()
+        return (int(stat[11]) + int(stat[12])) * 1000 / os.sysconf('SC_CLK_TCK')
+
     def end(self):
         self.process.terminate()
         self.process.wait()
 
 
 def bench_daemon(daemon, name, clients, ms, rates):
-    """Requests a second, and the median latency in ms."""
+    """Requests a second, median latency in ms, and processor time of the daemon for each in ms."""
     key = (daemon, name, clients)
     runs = max(20, clients * 4, int(rates.get(key, 50) * ms / 1000))
+    before = daemon.cpu_ms()
     row = json.loads(daemon.call('bench', name, '-n', runs, '-c', clients, '--json'))
+    cpu_ms = (daemon.cpu_ms() - before) / runs
     row = row[0] if isinstance(row, list) else row
     rates[key] = row['per_second']
-    return row['per_second'], row['median_ms']
+    return row['per_second'], row['median_ms'], cpu_ms
 
 
 def bench_ort(models, name, clients, ms):
@@ -140,6 +152,9 @@ def measure(options, daemons, rounds):
                         )
         rounds.append(one)
         number += 1
+        # After each round, so that a measurement that is ended early leaves what it has.
+        if options.json:
+            options.json.write_text(json.dumps(rounds))
 
 
 def figure_of(rounds, key, part, work):
@@ -148,14 +163,14 @@ def figure_of(rounds, key, part, work):
     for number, one in enumerate(rounds):
         if key in one and isinstance(one[key], dict):
             found[number] = sum(rate * work[name] for name, rate in one[key].items())
-        elif key in one:
+        elif key in one and part < len(one[key]):
             found[number] = one[key][part]
     return found
 
 
 def print_line(rounds, subject, settings, part, work):
     figures = {s: figure_of(rounds, f'{subject} {s}', part, work) for s in settings}
-    best = min if part == 1 else max
+    best = max if part == 0 else min
     fixed = [s for s in settings if s not in (DEFAULT, BEFORE, ORT)]
     medians = {s: statistics.median(figures[s].values()) for s in settings if figures[s]}
     rivals = [best((s for s in fixed if s in medians), key=medians.get, default=''), BEFORE, ORT]
@@ -164,7 +179,7 @@ def print_line(rounds, subject, settings, part, work):
         theirs = figures.get(rival, {})
         ratios = [x / theirs[n] for n, x in figures.get(DEFAULT, {}).items() if n in theirs]
         cells.append(f'{statistics.median(ratios):.3f}' if ratios else '-')
-    print(f'| {subject} | {"ms" if part else "/s"} | ' + ' | '.join(cells) + f' | {len(rounds)} |')
+    print(f'| {subject} | {UNITS[part]} | ' + ' | '.join(cells) + f' | {len(rounds)} |')
 
 
 def print_rounds(rounds):
@@ -184,6 +199,8 @@ def print_rounds(rounds):
         print_line(mine, subject, settings, 0, alone)
         if subject.endswith(' 1'):
             print_line(mine, subject, settings, 1, alone)
+        if not subject.startswith('mix '):
+            print_line(mine, subject, settings, 2, alone)
 
 
 def main():
@@ -204,6 +221,7 @@ def main():
     options.models = dict(text.split('=', 1) for text in options.models)
     options.clients = [int(word) for word in options.clients.split(',')]
     rounds = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.json and options.json.exists():
         rounds = json.loads(options.json.read_text())
     daemons = {}
@@ -226,9 +244,8 @@ def main():
     finally:
         for daemon in daemons.values():
             daemon.end()
-    if options.json:
-        options.json.write_text(json.dumps(rounds))
     print_rounds(rounds)
 
 
-main()
+if __name__ == '__main__':
+    main()

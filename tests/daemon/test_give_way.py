@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_give_way.py DAEMON SOURCE_ROOT [TEST...] - users and priorities share the cores: requests of
+low priority give way to others, a small model is served beside a large one, and two users get equal
+shares of the core time."""
+import os
+import re
+import sys
+import threading
+import time
+import unittest
+
+DAEMON, ROOT = map(os.path.abspath, sys.argv[1:3])
+sys.path.insert(0, ROOT + '/client/python')
+sys.path.insert(0, ROOT + '/tests/tools/gen')
+sys.dont_write_bytecode = True
+import numpy
+import inferd
+import onnx_writer
+from bare_daemon import BareDaemon
+
+SIZE = 256
+LARGE_ROWS, LARGE_LAYERS = 256, 200
+
+
+def write_chain(daemon, name, rows, layers):
+    """A model of matrix products, one after the other. Adding x keeps the values from vanishing,
+    because products of very small numbers take many times as long."""
+    graph, value = onnx_writer.Graph(), 'x'
+    weight = graph.noise(SIZE, SIZE)
+    for _ in range(layers):
+        value = graph.node('Add', [graph.node('MatMul', [value, weight]), 'x'])
+    graph.output(value, 'y')
+    shape = [rows, SIZE]
+    inputs, outputs = [onnx_writer.port('x', shape)], [onnx_writer.port('y', shape)]
+    daemon.load_graph(name, graph, inputs, outputs)
+    return numpy.ones((rows, SIZE), numpy.float32)
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+class GiveWay(unittest.TestCase):
+    def setUp(self):
+        self.daemon = BareDaemon(
+            DAEMON, '--plan-bytes-max=0', '--race=never', '--cpu-slots=2', '--cpu-threads=2'
+        )
+        self.addCleanup(self.daemon.end)
+        self.client = self.connect()
+        self.small = write_chain(self.daemon, 'small', 1, 4)
+        self.large = write_chain(self.daemon, 'large', LARGE_ROWS, LARGE_LAYERS)
+        self.large_s = median([self.time_infer('large', self.large) for _ in range(5)])
+
+    def connect(self):
+        client = inferd.Client(self.daemon.socket)
+        self.addCleanup(client.close)
+        return client
+
+    def time_infer(self, name, x, **options):
+        begin = time.monotonic()
+        self.client.infer(name, {'x': x}, **options)
+        return time.monotonic() - begin
+
+    def keep_busy(self, streams, **options):
+        """Sends requests for the large model until the test ends, and returns their number."""
+        stop, done = threading.Event(), [0]
+
+        def run(client):
+            while not stop.is_set():
+                client.infer('large', {'x': self.large}, **options)
+                done[0] += 1
+
+        clients = [self.connect() for _ in range(streams)]
+        threads = [threading.Thread(target=run, args=[client]) for client in clients]
+
+        def end():
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+        for thread in threads:
+            thread.start()
+        self.addCleanup(end)
+        while done[0] == 0:
+            time.sleep(0.001)
+        return done
+
+    def test_low_priority_leaves_a_slot_and_pauses(self):
+        done = self.keep_busy(4, priority='low')
+        times = [self.time_infer('small', self.small) for _ in range(60)]
+        # If runs of low priority had all slots, most requests would wait for a part of one.
+        self.assertLess(median(times), self.large_s / 10)
+        # While a run of normal priority goes on, the others pause, so it has both cores. On a busy
+        # machine a helper may come late now and then.
+        results = [self.client.infer('large', {'x': self.large}) for _ in range(10)]
+        self.assertEqual(median([result.timing['threads'] for result in results]), 2)
+        before = done[0]
+        until = time.monotonic() + 30
+        while done[0] < before + 4 and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertGreaterEqual(done[0], before + 4)
+
+    def test_low_priority_is_not_starved(self):
+        self.keep_busy(1, priority='normal')
+        # A request of low priority counts as normal after two seconds.
+        begin = time.monotonic()
+        self.client.infer('large', {'x': self.large}, priority='low')
+        self.assertLess(time.monotonic() - begin, 10 + 4 * self.large_s)
+
+    def test_a_run_that_paused_is_charged_for_its_own_time(self):
+        self.keep_busy(1, priority='normal')
+        result = self.client.infer('large', {'x': self.large}, priority='low')
+        took_s = result.timing['compute_ns'] / 1e9
+        self.assertLess(result.timing['core_ns'] / 1e9, took_s + 2 * self.large_s)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
