@@ -51,7 +51,7 @@ Test(run_pause, ends_when_the_time_of_the_run_is_up)
     cr_expect_geq(inf_clock_ns(), begin_ns + 12 * MS);
     cr_expect_gt(step.paused_ns, 0u);
     cr_expect_leq(step.paused_ns, inf_clock_ns() - begin_ns);
-    cr_expect_not(inf_run_step_must_pause(&step), "it does not pause any more");
+    cr_expect_not(inf_run_step_must_pause(&step), "it pauses no longer");
 }
 
 Test(run_pause, ends_if_the_run_is_cancelled)

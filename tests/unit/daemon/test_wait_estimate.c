@@ -28,8 +28,8 @@ static void start_run(struct inf_slot_share *share, uint64_t model, uint64_t lef
     inf_slot_share_begin_job(share, model, NOW + left_ns);
 }
 
-static uint64_t predict(const struct inf_slot_share *share, uint64_t model, uint32_t queued,
-                        uint64_t waiting_ns, uint64_t running_ns)
+static uint64_t predict_wait(const struct inf_slot_share *share, uint64_t model, uint32_t queued,
+                             uint64_t waiting_ns, uint64_t running_ns)
 {
     const struct inf_wait_work work = {.queued = queued,
                                        .ahead_ns = waiting_ns,
@@ -41,13 +41,13 @@ static uint64_t predict(const struct inf_slot_share *share, uint64_t model, uint
 Test(wait_estimate, divides_the_work_by_the_slots_without_limits)
 {
     struct inf_slot_share share = {.slots = 2};
-    cr_expect_eq(predict(&share, A, 1, 70, 0), 0u, "two slots are free, and one job waits");
-    cr_expect_eq(predict(&share, A, 2, 140, 0), 70u);
+    cr_expect_eq(predict_wait(&share, A, 1, 70, 0), 0u, "two slots are free, and one job waits");
+    cr_expect_eq(predict_wait(&share, A, 2, 140, 0), 70u);
     start_run(&share, B, 30);
-    cr_expect_eq(predict(&share, A, 0, 0, 30), 0u, "one slot is free");
-    cr_expect_eq(predict(&share, A, 1, 70, 30), 50u);
+    cr_expect_eq(predict_wait(&share, A, 0, 0, 30), 0u, "one slot is free");
+    cr_expect_eq(predict_wait(&share, A, 1, 70, 30), 50u);
     start_run(&share, B, 10);
-    cr_expect_eq(predict(&share, A, 0, 0, 40), 20u);
+    cr_expect_eq(predict_wait(&share, A, 0, 0, 40), 20u);
 }
 
 Test(wait_estimate, a_batch_is_one_run)
@@ -70,10 +70,10 @@ Test(wait_estimate, a_limit_of_runs_delays_its_own_model_only)
     for (int i = 0; i < 9; i++)
         inf_slot_share_add_waiting(&share, A, 100);
     cr_expect(inf_wait_estimate_starts_at_once(&share, B, 9, NOW), "jobs of A may not start");
-    cr_expect_eq(predict(&share, B, 9, 900, 100), 0u);
+    cr_expect_eq(predict_wait(&share, B, 9, 900, 100), 0u);
     start_run(&share, B, 20);
-    cr_expect_eq(predict(&share, B, 9, 900, 120), 20u);
-    cr_expect_eq(predict(&share, A, 9, 900, 120), 1000u);
+    cr_expect_eq(predict_wait(&share, B, 9, 900, 120), 20u);
+    cr_expect_eq(predict_wait(&share, A, 9, 900, 120), 1000u);
     const struct inf_wait_work work = {.queued = 9, .waiting_ns = 900, .running_ns = 120};
     cr_expect_eq(inf_wait_estimate_drain_ns(&share, &work, NOW), 1000u, "A takes longest");
     // Jobs of A that are less urgent than the new one do not go first.
@@ -90,7 +90,7 @@ Test(wait_estimate, work_of_a_limited_model_is_left_out_only_if_its_limit_delays
     start_run(&share, B, 90);
     inf_slot_share_add_waiting(&share, A, 20);
     // All work takes 60 ns on two slots, and that of A 30 ns on one.
-    cr_expect_eq(predict(&share, B, 1, 20, 100), 60u);
+    cr_expect_eq(predict_wait(&share, B, 1, 20, 100), 60u);
     // The waiting jobs of other users are not ahead of the first job of a user.
     const struct inf_wait_work first = {
         .queued = 1, .ahead_ns = 0, .waiting_ns = 20, .running_ns = 100};
@@ -113,14 +113,14 @@ Test(wait_estimate, a_reservation_serves_its_model_at_once)
         cr_expect(inf_wait_estimate_starts_at_once(&share, A, (uint32_t)i, NOW),
                   "%d jobs of B wait, which leave the slot of A free", i);
     // Two slots serve B: (200 + 120) / 2.
-    cr_expect_eq(predict(&share, B, 2, 200, 120), 160u);
+    cr_expect_eq(predict_wait(&share, B, 2, 200, 120), 160u);
     start_run(&share, A, 40);
     // A stays within its reservation, so B still has two slots.
-    cr_expect_eq(predict(&share, B, 2, 200, 160), 160u);
+    cr_expect_eq(predict_wait(&share, B, 2, 200, 160), 160u);
     // A waits for its own run at most.
-    cr_expect_eq(predict(&share, A, 2, 200, 160), 40u);
+    cr_expect_eq(predict_wait(&share, A, 2, 200, 160), 40u);
     inf_slot_share_add_waiting(&share, A, 30);
-    cr_expect_eq(predict(&share, A, 3, 230, 160), 70u);
+    cr_expect_eq(predict_wait(&share, A, 3, 230, 160), 70u);
     // After a minute without a request, the reservation has ended: (200 + 120) / 3.
     inf_slot_share_remove_waiting(&share, A, 30);
     inf_slot_share_end_job(&share, A, NOW + 40);
@@ -141,8 +141,8 @@ Test(wait_estimate, a_busy_reserved_model_shares_all_slots)
     for (int i = 0; i < 4; i++)
         inf_slot_share_add_waiting(&share, A, 100);
     // A needs 600 ns on its one slot, and all work takes 350 ns on both.
-    cr_expect_eq(predict(&share, B, 5, 500, 200), 350u);
-    cr_expect_eq(predict(&share, A, 5, 500, 200), 350u, "A may have both slots");
+    cr_expect_eq(predict_wait(&share, B, 5, 500, 200), 350u);
+    cr_expect_eq(predict_wait(&share, A, 5, 500, 200), 350u, "A may have both slots");
 }
 
 Test(wait_estimate, one_slot_always_serves_the_other_models)
@@ -154,8 +154,8 @@ Test(wait_estimate, one_slot_always_serves_the_other_models)
         for (int i = 0; i < 9; i++)
             inf_slot_share_add_waiting(&share, model, 100);
     }
-    // Both models have work for 1000 ns on one slot each, and 40 ns of C are ahead. The slot and the
-    // work of one of the two models are left out, but not those of both.
+    // Both models have work for 1000 ns on one slot each, and 40 ns of C are ahead. The slot
+    // and the work of one of the two models are left out, but not those of both.
     const struct inf_wait_work work = {
         .queued = 19, .ahead_ns = 40, .waiting_ns = 1840, .running_ns = 200};
     cr_expect_eq(inf_wait_estimate_start_ns(&share, C, &work, NOW), 140u);

@@ -22,8 +22,9 @@ settings take turns within each round, and rounds go on for S seconds.
             so that a long measurement can be made in pieces
 
 Prints medians over the rounds: requests a second, the median latency of one client, and the
-processor time of the daemon for each request, which stands for the energy. The ratios are medians over the rounds of the default's figure
-divided by that of the fixed setting whose median is best, of "before", and of onnxruntime.
+processor time of the daemon for each request, which stands for the energy. The ratios are medians
+over the rounds of the default's figure divided by that of the fixed setting whose median is best,
+of "before", and of onnxruntime.
 """
 import argparse
 import json
