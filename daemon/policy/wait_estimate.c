@@ -73,8 +73,8 @@ bool inf_wait_estimate_starts_at_once(const struct inf_slot_share *share, uint64
     return queued < startable + INF_MIN(blocked, queued);
 }
 
-// Returns true if a model has slots for itself, and sets *out_slots to their number. `all_ns` is the
-// time in which all slots do all work.
+// Returns true if a model has slots for itself, and sets *out_slots to their number. `all_ns` is
+// the time in which all slots do all work.
 static bool has_own_slots(const struct inf_slot_share *share,
                           const struct inf_slot_share_model *entry, uint64_t all_ns,
                           uint64_t now_ns, uint32_t *out_slots)

@@ -12,7 +12,7 @@
 //     slot 1         normal =========
 //
 // Why no run pauses for ever: a request that has waited or run for INF_FAIR_QUEUE_AGING_MS counts
-// as one class more urgent, and does not pause any more. Why no run waits for one that pauses: only
+// as one class more urgent, and no longer pauses. Why no run waits for one that pauses: only
 // runs in progress make others pause. A request that waits, for example because its model may have
 // one run and that run pauses, does not.
 #include "daemon/schedule/low_runs.h"
