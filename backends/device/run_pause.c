@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pause of runs between two steps. Whether it is wanted is one load without a lock, because every
 // step checks it. A run that pauses sleeps until the pause ends. It wakes up every few milliseconds
-// to see whether it was cancelled, because whoever cancels it knows nothing of the pause.
+// to see whether it was cancelled, because the thread that cancels it does not end the pause.
 #include "backends/device/run_pause.h"
 
 #include "backends/base/clock.h"
