@@ -34,6 +34,10 @@
 
 #include "backends/base/clock.h"
 
+// After this time a worker looks again for jobs that were held back, which may have become more
+// urgent.
+#define HELD_BACK_MS (INF_FAIR_QUEUE_AGING_MS / 8)
+
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err)
@@ -108,10 +112,25 @@ static struct inf_wait_work find_work(const struct inf_device_queue *queue,
                                   .running_ns = find_running_ns(queue, now_ns)};
 }
 
-// Returns the expected time until a job that arrived now would start, in nanoseconds.
-static uint64_t find_ahead_ns(const struct inf_device_queue *queue, const struct inf_job *job,
-                              uint64_t now_ns)
+// Returns true if a job that arrived now would start at once.
+static bool starts_at_once(struct inf_device_queue *queue, const struct inf_job *job,
+                           uint64_t now_ns) INF_ATTR(requires_capability(queue->mutex))
 {
+    uint64_t model = job->queue_entry.model;
+    if (inf_wait_estimate_starts_at_once(&queue->slot_share, model, queue->count, now_ns))
+        return true;
+    // Queued jobs that may not start leave the free slot to this one.
+    return job->queue_entry.priority != INF_PRIORITY_LOW && queue->low_runs.low > 0 &&
+           inf_slot_share_may_begin(&queue->slot_share, model, now_ns) &&
+           find_next_job(queue, now_ns) == NULL;
+}
+
+// Returns the expected time until a job that arrived now would start, in nanoseconds.
+static uint64_t find_ahead_ns(struct inf_device_queue *queue, const struct inf_job *job,
+                              uint64_t now_ns) INF_ATTR(requires_capability(queue->mutex))
+{
+    if (starts_at_once(queue, job, now_ns))
+        return 0;
     const struct inf_wait_work work = find_work(queue, job, now_ns);
     return inf_wait_estimate_start_ns(&queue->slot_share, job->queue_entry.model, &work, now_ns);
 }
@@ -121,12 +140,11 @@ static uint64_t find_ahead_ns(const struct inf_device_queue *queue, const struct
 // run time updates the estimate.
 static enum inf_device_queue_verdict predict_verdict(struct inf_device_queue *queue,
                                                      const struct inf_job *job, uint64_t now_ns)
+    INF_ATTR(requires_capability(queue->mutex))
 {
     uint64_t end_at_ns = job->expected.run_ns != 0 ? job->deadline.at_ns : 0;
     uint64_t begin_at_ns = job->queue_deadline.at_ns;
-    if ((end_at_ns == 0 && begin_at_ns == 0) ||
-        inf_wait_estimate_starts_at_once(&queue->slot_share, job->queue_entry.model, queue->count,
-                                         now_ns))
+    if ((end_at_ns == 0 && begin_at_ns == 0) || starts_at_once(queue, job, now_ns))
         return INF_DEVICE_QUEUE_ACCEPTED;
     uint64_t begin_ns = now_ns + find_ahead_ns(queue, job, now_ns);
     if (begin_at_ns != 0 && begin_ns > begin_at_ns)
@@ -485,7 +503,9 @@ uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
         // Jobs are queued, but limits of their models forbid to start them before a run ends.
         if (count == 0 && queue->count > 0 && !queue->closed) {
             queue->held_back = true;
-            inf_idle_workers_sleep(&queue->idle, &queue->mutex);
+            // Jobs become more urgent, and reservations end, without an event.
+            inf_idle_workers_sleep_until(&queue->idle, &queue->mutex,
+                                         inf_clock_ns() + HELD_BACK_MS * INF_NS_PER_MS);
         }
         // Another worker may have taken the jobs before this one woke up; then wait again.
     } while (count == 0 && !queue->closed);

@@ -40,7 +40,8 @@ void inf_idle_workers_fini(struct inf_idle_workers *idle)
     free(idle->elements);
 }
 
-void inf_idle_workers_sleep(struct inf_idle_workers *idle, struct inf_mutex *mutex)
+// Puts this worker into the list of sleeping workers.
+static struct inf_sleeping_worker *enter_list(struct inf_idle_workers *idle)
 {
     struct inf_sleeping_worker *self = idle->unused;
     assert(self != NULL && "there is an element for each worker");
@@ -49,10 +50,38 @@ void inf_idle_workers_sleep(struct inf_idle_workers *idle, struct inf_mutex *mut
     self->asleep = true;
     idle->asleep = self;
     idle->asleep_count++;
-    while (self->asleep)
-        inf_cond_wait(&self->wake, mutex);
+    return self;
+}
+
+static void give_back(struct inf_idle_workers *idle, struct inf_sleeping_worker *self)
+{
     self->next = idle->unused;
     idle->unused = self;
+}
+
+void inf_idle_workers_sleep(struct inf_idle_workers *idle, struct inf_mutex *mutex)
+{
+    struct inf_sleeping_worker *self = enter_list(idle);
+    while (self->asleep)
+        inf_cond_wait(&self->wake, mutex);
+    give_back(idle, self);
+}
+
+void inf_idle_workers_sleep_until(struct inf_idle_workers *idle, struct inf_mutex *mutex,
+                                  uint64_t until_ns)
+{
+    struct inf_sleeping_worker *self = enter_list(idle);
+    while (self->asleep && inf_cond_wait_until(&self->wake, mutex, until_ns))
+        ;
+    if (self->asleep) {
+        struct inf_sleeping_worker **link = &idle->asleep;
+        while (*link != self)
+            link = &(*link)->next;
+        *link = self->next;
+        self->asleep = false;
+        idle->asleep_count--;
+    }
+    give_back(idle, self);
 }
 
 struct inf_sleeping_worker *inf_idle_workers_take(struct inf_idle_workers *idle)

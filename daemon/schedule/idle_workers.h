@@ -47,6 +47,11 @@ void inf_idle_workers_fini(struct inf_idle_workers *idle);
 void inf_idle_workers_sleep(struct inf_idle_workers *idle, struct inf_mutex *mutex)
     INF_ATTR(requires_capability(*mutex)) INF_MAY_BLOCK;
 
+// Does the same, but sleeps at most until the time `until_ns` of inf_clock_ns().
+void inf_idle_workers_sleep_until(struct inf_idle_workers *idle, struct inf_mutex *mutex,
+                                  uint64_t until_ns)
+    INF_ATTR(requires_capability(*mutex)) INF_MAY_BLOCK;
+
 // Takes the worker that fell asleep last out of the list of sleeping workers; NULL if none sleeps.
 // The caller wakes it.
 struct inf_sleeping_worker *inf_idle_workers_take(struct inf_idle_workers *idle);

@@ -49,13 +49,15 @@ void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply
     reply->model_version = job->served->version;
     reply->id = job->id;
     fill_outputs(job, reply);
+    const uint64_t compute_ns = job->result.end_ns - job->result.begin_ns;
     reply->timing = (struct inf_timing){
         .queue_ns = job->result.start_ns - job->accepted_ns,
         .input_ns = job->result.begin_ns - job->result.start_ns,
-        .compute_ns = job->result.end_ns - job->result.begin_ns,
+        .compute_ns = compute_ns,
         .output_ns = job->result.done_ns - job->result.end_ns,
-        .core_ns = job->result.end_ns - job->result.begin_ns + job->result.core_use.helper_ns -
-                   job->result.paused_ns,
+        // The pause may have been before `begin_ns`, if the job was run again.
+        .core_ns = compute_ns - INF_MIN(job->result.paused_ns, compute_ns) +
+                   job->result.core_use.helper_ns,
         .threads = INF_MAX(job->result.core_use.threads, 1u),
     };
     reply->batch_size = job->result.batch_rows;

@@ -36,6 +36,9 @@ void inf_low_runs_fini(struct inf_low_runs *runs)
 uint32_t inf_low_runs_count_startable(const struct inf_low_runs *runs)
 {
     uint32_t most = INF_MAX(runs->slots, 2u) - 1;
+    // A run that would pause at once only takes a slot from others.
+    if (runs->slots > 1 && runs->others > 0)
+        return 0;
     return most > runs->low ? most - runs->low : 0;
 }
 

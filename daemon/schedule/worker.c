@@ -102,7 +102,6 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     inf_job_forget_history(job);
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
-    inf_batch_memory_trim(&worker->history_memory, INF_LIMIT_KEPT_INPUT_BYTES);
     // Make sure that a failure without an error text is not mistaken for a success.
     if (code != INF_OK && job->result.fault.err.code == INF_OK)
         inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
@@ -150,7 +149,8 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     worker->watch.step.pause = pauses ? &worker->queue->low_runs.pause : NULL;
     worker->watch.step.pause_until_ns = jobs[0]->pause_until_ns;
     worker->watch.step.paused_ns = 0;
-    inf_run_watch_begin(&worker->watch, jobs, count, start_ns);
+    // A pause does not count towards the limit of the run.
+    inf_run_watch_begin(&worker->watch, jobs, count, INF_MAX(start_ns, jobs[0]->pause_until_ns));
     if (jobs[0]->rows > 0) {
         const struct inf_batch_resources resources = {.pool = worker->pool,
                                                       .memory = &worker->batch_memory,
@@ -169,6 +169,8 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->history_room == 0 &&
             jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
+    // Not earlier, because the inputs of a job may be in this memory.
+    inf_batch_memory_trim(&worker->history_memory, INF_LIMIT_KEPT_INPUT_BYTES);
     note_times(jobs, count, start_ns, worker->watch.step.paused_ns, worker->slot);
 }
 

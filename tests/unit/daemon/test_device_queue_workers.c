@@ -325,6 +325,59 @@ Test(queue_workers, wakes_a_worker_for_low_priority_when_a_slot_may_be_used)
     inf_device_queue_fini(&queue);
 }
 
+Test(queue_workers, does_not_start_low_priority_beside_other_runs)
+{
+    open_queue(3, 32, 1000);
+    struct inf_job *normal = make_job(2, 0);
+    cr_assert_eq(push_job(normal), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), normal);
+    struct inf_job *low = push_low();
+    cr_expect_eq(inf_low_runs_count_startable(&queue.low_runs), 0u);
+    settle_job(normal, 1);
+    cr_expect_eq(pop_job(), low);
+    settle_job(low, 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, predicts_no_wait_for_the_slot_that_low_priority_leaves_free)
+{
+    open_queue(2, 32, 1000);
+    struct inf_job *low[2] = {push_low()};
+    cr_expect_eq(pop_job(), low[0]);
+    settle_job(low[0], 20000); // so a run of this kind is expected to take 20 s
+    low[0] = push_low();
+    low[1] = push_low();
+    cr_expect_eq(pop_job(), low[0]);
+    struct inf_job *normal = make_job(2, 0);
+    normal->queue_deadline.at_ns = normal->accepted_ns + 1;
+    cr_expect_eq(push_job(normal), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(pop_job(), normal);
+    settle_job(normal, 1);
+    settle_job(low[0], 1);
+    cr_expect_eq(pop_job(), low[1]);
+    settle_job(low[1], 1);
+    inf_device_queue_fini(&queue);
+}
+
+Test(queue_workers, looks_again_for_a_job_that_becomes_urgent)
+{
+    open_queue(2, 32, 1000);
+    struct inf_thread thread = {0};
+    struct inf_job *running = push_low(), *old = make_job(1, 0), *taken = NULL;
+    cr_expect_eq(pop_job(), running);
+    old->queue_entry.priority = INF_PRIORITY_LOW;
+    old->accepted_ns -= (INF_FAIR_QUEUE_AGING_MS - 300) * INF_NS_PER_MS;
+    cr_assert_eq(push_job(old), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_assert_eq(inf_thread_start(&thread, "worker", take_one, &taken, NULL), INF_OK);
+    wait_for_sleepers(1);
+    // No run ends and no job comes, and still the worker takes the job after 300 ms.
+    inf_thread_join(&thread);
+    cr_expect_eq(taken, old);
+    settle_job(old, 1);
+    settle_job(running, 1);
+    inf_device_queue_fini(&queue);
+}
+
 Test(queue_workers, low_priority_uses_the_only_slot_without_a_pause)
 {
     open_queue(1, 32, 1000);
