@@ -92,6 +92,21 @@ static enum inf_code open_place(const struct compile *compile, int *out_fd,
     return inf_directory_open(out_fd, folder[0] != '\0' ? folder : ".", err);
 }
 
+// Makes a plan readable for the user of a daemon after root has made it. The bytes are those of the
+// model. Others may write to the directory and may have replaced the file, perhaps by a link, so
+// only a file of this process is changed.
+static enum inf_code make_readable(int directory_fd, const char *name, struct inf_error *err)
+{
+    struct stat status;
+    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool done = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                status.st_uid == geteuid() && status.st_nlink == 1 && fchmod(fd, 0644) == 0;
+    if (fd >= 0)
+        close(fd);
+    return done ? INF_OK
+                : inf_fail(err, INF_UNAVAILABLE, "plan '%s': its mode cannot be set", name);
+}
+
 static enum inf_code write_plan(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK
 {
     char name[INF_LOAD_PLAN_NAME];
@@ -99,9 +114,8 @@ static enum inf_code write_plan(struct compile *compile, struct inf_error *err) 
     INF_TRY(open_place(compile, &fd, name, err));
     enum inf_code code = inf_load_plan_write(compile->job->model.served, &compile->location,
                                              compile->build, fd, name, err);
-    // Readable for the user of a daemon after root has copied it. The bytes are those of the model.
-    if (code == INF_OK && fchmodat(fd, name, 0644, 0) != 0)
-        code = inf_fail(err, INF_UNAVAILABLE, "plan '%s': %s", name, strerror(errno));
+    if (code == INF_OK)
+        code = make_readable(fd, name, err);
     close(fd);
     return code;
 }

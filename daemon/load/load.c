@@ -204,7 +204,12 @@ static enum inf_code save_model(struct load *load, struct inf_error *err) INF_MA
     if (model->directory_fd >= 0)
         close(model->directory_fd);
     model->directory_fd = -1;
-    return locate_model(load, err);
+    INF_TRY(locate_model(load, err));
+    if (strcmp(load->location.version, load->saved.version) != 0)
+        return inf_fail(err, INF_PRECONDITION,
+                        "model '%s': not saved: its settings serve version %s, not the new one, %s",
+                        load->job->name, load->location.version, load->saved.version);
+    return INF_OK;
 }
 
 // Ends a save: keeps the copy if the load succeeded, and removes it otherwise.
@@ -347,7 +352,7 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
         inf_model_config_init(&load->config);
         if (fd >= 0)
             INF_TRY(inf_model_config_read(&load->config, fd, location->config_file, err));
-        if (load->options->persisted != NULL)
+        if (load->options->persisted != NULL && !job->model.forgets)
             inf_model_config_take_persisted(&load->config, load->options->persisted, job->name);
         inf_model_config_take_asked(&load->config, &job->model.config);
         job->model.precision_requested =
@@ -536,10 +541,12 @@ static enum inf_code load_signatures(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// Makes the settings of the model persistent if the admin asked for it. If that fails, so does the
-// load, and the model stays as it was.
+// Makes the settings of the model persistent, or forgets them, if the admin asked for it. If that
+// fails, so does the load, and the model stays as it was.
 static enum inf_code persist_settings(struct load *load, struct inf_error *err) INF_MAY_BLOCK
 {
+    if (load->job->model.forgets && load->options->persisted != NULL)
+        INF_TRY(inf_persisted_remove(load->options->persisted, load->job->name, "", err));
     if (!load->job->model.persists)
         return INF_OK;
     if (load->options->persisted == NULL)
@@ -551,8 +558,6 @@ static enum inf_code persist_settings(struct load *load, struct inf_error *err) 
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
-    if (job->model.forgets && load->options->persisted != NULL)
-        INF_TRY(inf_persisted_remove(load->options->persisted, job->name, "", err));
     if (job->base == NULL) {
         INF_TRY(locate_model(load, err));
         if (job->model.saves)

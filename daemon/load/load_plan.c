@@ -3,9 +3,9 @@
 //
 // The key of a plan beside a model is a hash of contents. If the importer read the model's file
 // only, the hash covers this file without its name, so that the model may be renamed and may get
-// neighbours. Otherwise it covers all files of the directory with their names, except what no
-// import reads: settings, plans, the folder of the check, hidden and empty files. A reader does not
-// know which of the two a plan has; it tries both.
+// neighbours. Otherwise it covers all files of the directory with their names, except the settings,
+// plans, hidden files and the folder of the check beside the model's file, and empty files. A
+// reader does not know which of the two a plan has; it tries both.
 #include "daemon/load/load_plan.h"
 
 #include <dirent.h>
@@ -92,8 +92,9 @@ static bool has_suffix(const char *name, const char *suffix)
 
 static bool is_import_file(const char *name, bool is_top)
 {
-    return name[0] != '.' && !has_suffix(name, PLAN_SUFFIX) &&
-           !(is_top && (strcmp(name, CONFIG_FILE) == 0 || strcmp(name, CHECK_FOLDER) == 0));
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           !(is_top && (has_suffix(name, PLAN_SUFFIX) || strcmp(name, CONFIG_FILE) == 0 ||
+                        strcmp(name, CHECK_FOLDER) == 0));
 }
 
 static enum inf_code add_directory(struct contents *contents, int fd, const char *label,
@@ -108,10 +109,15 @@ static enum inf_code add_entry(struct contents *contents, int directory_fd, cons
                         ENTRIES_MAX);
     if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return INF_OK;
+    if (S_ISREG(status.st_mode) && name[0] == '.' && depth == 0)
+        return INF_OK;
     if (S_ISREG(status.st_mode))
         return add_file(contents, directory_fd, name, label);
-    if (!S_ISDIR(status.st_mode) || depth == FOLDERS_DEPTH)
+    if (!S_ISDIR(status.st_mode))
         return INF_OK;
+    if (depth == FOLDERS_DEPTH)
+        return inf_fail(contents->err, INF_EXHAUSTED,
+                        "directories beside the model are more than %u deep", FOLDERS_DEPTH);
     int fd = openat(directory_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd >= 0 ? add_directory(contents, fd, label, depth + 1) : INF_OK;
 }

@@ -181,9 +181,12 @@ static enum inf_code copy_directory(struct copying *copying, int from_fd, int to
         return inf_fail(copying->err, INF_DENIED, "the directory of model '%s' cannot be read",
                         copying->options->name);
     }
-    while (code == INF_OK && (entry = readdir(directory)) != NULL)
+    while (code == INF_OK && (errno = 0, entry = readdir(directory)) != NULL)
         if (is_copied(entry->d_name, depth == 0))
             code = copy_entry(copying, from_fd, entry->d_name, to_fd, depth);
+    if (code == INF_OK && errno != 0)
+        code = inf_fail(copying->err, INF_UNAVAILABLE, "the directory of model '%s': %s",
+                        copying->options->name, strerror(errno));
     closedir(directory);
     if (code == INF_OK && fsync(to_fd) != 0)
         code = fail_writing(copying, "directory");

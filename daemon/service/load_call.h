@@ -17,6 +17,10 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
 // Removes a load from the service's list of loads in progress, and frees it.
+// If the job still changes something persistent, the load is freed when the job has ended.
 void inf_service_release_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
+
+// Frees a load, whatever its job does.
+void inf_service_free_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
 
 #endif

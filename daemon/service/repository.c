@@ -112,13 +112,22 @@ enum inf_code inf_service_repository_unload(struct inf_service *service,
     return inf_model_store_unload(service->options.store, model->name, model->version, &fault->err);
 }
 
-void inf_service_release_load(struct inf_service *service, struct inf_load *load)
+void inf_service_free_load(struct inf_service *service, struct inf_load *load)
 {
     struct inf_load **link = &service->loads;
     while (*link != load)
         link = &(*link)->next;
     *link = load->next;
     free(load);
+}
+
+void inf_service_release_load(struct inf_service *service, struct inf_load *load)
+{
+    // The job writes the persistent setting although the client has left, so the flag must follow.
+    if (load->persistence != INF_PERSIST_NOT && !load->ended)
+        load->abandoned = true;
+    else
+        inf_service_free_load(service, load);
 }
 
 // Gives the flag of a load its value, after its persistent setting was written or removed. *err is
@@ -149,10 +158,14 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     struct inf_load *load = service->loads;
     while (load != NULL && load->token != event->token)
         load = load->next;
-    *call = load != NULL ? &load->call : NULL;
-    if (load != NULL && event->final && event->err.code == INF_OK &&
-        load->persistence != INF_PERSIST_NOT)
+    *call = load != NULL && !load->abandoned ? &load->call : NULL;
+    if (load == NULL || !event->final)
+        return true;
+    load->ended = true;
+    if (event->err.code == INF_OK && load->persistence != INF_PERSIST_NOT)
         finish_persisting(service, load, &event->err);
+    if (load->abandoned)
+        inf_service_free_load(service, load);
     return true;
 }
 

@@ -151,7 +151,7 @@ void inf_service_destroy(struct inf_service **service)
     while ((call = inf_service_next_finished(*service)) != NULL)
         inf_service_release(*service, call);
     while ((*service)->loads != NULL)
-        inf_service_release_load(*service, (*service)->loads);
+        inf_service_free_load(*service, (*service)->loads);
     assert((*service)->event_waits == NULL);
     while ((*service)->unused_jobs != NULL) {
         call = (*service)->unused_jobs;

@@ -43,6 +43,8 @@ struct inf_load {
     uint64_t accepted_ns;
     // Of a job that makes a flag persistent, or removes it: what is done when it has ended.
     enum inf_persistence persistence;
+    bool ended;     // the final event of the job has come
+    bool abandoned; // the client has left before that
     char flag[64], value[INF_CONFIG_TEXT];
     struct inf_load *next;
 };

@@ -9,9 +9,14 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'handover'))
+sys.path.insert(0, str(Path(sys.argv[3]) / 'client/python/inferd'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
 from test_model_life import Server, place_model, write_model
+from raw_client import TYPES, Raw
+
+FLAG_PERSIST = 105  # a method
 
 
 class Persistence(unittest.TestCase):
@@ -73,6 +78,21 @@ class Persistence(unittest.TestCase):
         self.ctl('flags', 'set', 'slow_ms', '9')
         self.ctl('flags', 'reset', 'slow_ms')
         self.assertEqual(self.flag('slow_ms'), ('700', 'argument'))
+
+    def test_a_flag_follows_its_setting_although_the_client_has_left(self):
+        self.start(slow_ms=700)
+        admin = f'{self.server.folder}/run/admin.sock'
+        for value in range(501, 521):
+            client = Raw(admin)
+            # FlagSetRequest: name = 1, value = 2, persist = 100.
+            meta = b'\x0a\x07slow_ms' + b'\x12\x03%d' % value + b'\xa0\x06\x01'
+            client.send(TYPES['REQUEST'], 1, meta, method=FLAG_PERSIST)
+            client.socket.close()
+            self.server.wait_until(
+                lambda: f'- slow_ms = {value}' in (self.state / 'settings').read_text()
+                if (self.state / 'settings').exists() else False
+            )
+            self.server.wait_until(lambda: self.flag('slow_ms') == (str(value), 'persisted'))
 
     def test_what_cannot_be_kept_changes_nothing(self):
         self.start(state='absent')

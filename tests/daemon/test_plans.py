@@ -235,7 +235,8 @@ class Plans(unittest.TestCase):
         self.assertRegex(log, self.UNUSED + '.* reason="it was made from other files or settings')
         self.compile(model)
         self.assertIn(self.USED, self.run_once(20))
-        (model / 'more.bin').write_text('x')
+        (model / '.more').mkdir()
+        (model / '.more' / 'more.bin').write_text('x')
         self.assertIn(self.UNUSED, self.run_once(20))
 
     def test_a_plan_of_a_single_file_lies_beside_it(self):
