@@ -321,7 +321,8 @@ static bool alloc_panels(struct inf_cpu_pack *pack, size_t size)
     memory->references = 1;
     memory->used_bytes = size;
     size = inf_size_align(size, ALIGNMENT);
-    memory->panels = inf_pages_alloc(ALIGNMENT, size + (paired ? INF_PAGES_SLACK_BYTES : 0));
+    // Packs of all kinds may share the memory, so it has the slack that some kernels need.
+    memory->panels = inf_pages_alloc(ALIGNMENT, size + INF_PAGES_SLACK_BYTES);
     if (memory->panels == NULL)
         return false;
     memory->held_bytes = size;
@@ -451,9 +452,6 @@ static struct inf_cpu_pack *insert_pack(struct inf_cpu_packs *packs, struct inf_
         *bucket = made;
         made->memory = inf_cpu_panels_add(&packs->panels, own);
         made->panels = made->memory->panels;
-        // The pack that made the memory accounts for it.
-        if (made->memory != own)
-            made->form.size_bytes = 0;
     }
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL && made->memory == own)

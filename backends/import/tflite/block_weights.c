@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights that stay integers although the product is one of floats: with one scale for the tensor
-// or each output (a column is then one block), or with one scale for each block of a column. They
-// take as much memory as in the file, and a product with one row reads them several times as fast
-// as floats.
+// or each output (a column is then one block or several equal ones), or with one scale for each
+// block of a column. They take as much memory as in the file, and a product with one row reads them
+// several times as fast as floats.
 #include "backends/import/tflite/block_weights.h"
 
 #include <string.h>
@@ -10,10 +10,12 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/tflite/quantize.h"
 #include "backends/import/tflite/tensor.h"
+#include "proto/core/span.h"
 
 #define BLOCK_UNIT   16        // blocks of matmul_blocks are multiples of it
 #define BLOCK_MAX    (1 << 20) // the largest block
 #define ELEMENTS_MIN 1024      // smaller matrices become floats
+#define BLOCK_WANTED 2048 // longer columns are several blocks: one as floats stays in the cache
 
 // Returns the bits of a packed weight; 0 if there is no such form.
 static int32_t packed_bits(const struct inf_tflite_tensor *tensor)
@@ -35,7 +37,9 @@ static bool fits_blocks(const struct inf_tflite_scope *s, const struct inf_tflit
         inf_shape_elements(&tensor->shape) < ELEMENTS_MIN)
         return false;
     if (q->block > 0)
-        return q->block % BLOCK_UNIT == 0 && q->block <= BLOCK_MAX &&
+        // Unsigned blocks have no zero points, but those of matmul_blocks do.
+        return inf_tflite_type_info(tensor->type).dtype == INF_DTYPE_I8 &&
+               q->block % BLOCK_UNIT == 0 && q->block <= BLOCK_MAX &&
                inf_tflite_tensor_block_scales(s->frame->subgraph, tensor) != NULL;
     return tensor->shape.dims[1] <= BLOCK_MAX - BLOCK_UNIT &&
            (q->count == 1 ||
@@ -122,7 +126,8 @@ bool inf_tflite_block_weights_add(struct inf_tflite_scope *s, uint32_t index, ui
                                                  .outputs = tensor->shape.dims[0],
                                                  .inputs = width};
     if (weights->block == 0)
-        weights->block = (int32_t)((width + BLOCK_UNIT - 1) / BLOCK_UNIT * BLOCK_UNIT);
+        weights->block = (int32_t)((INF_MIN(width, (int64_t)BLOCK_WANTED) + BLOCK_UNIT - 1) /
+                                   BLOCK_UNIT * BLOCK_UNIT);
     weights->weights = add_weights(s, tensor, weights->bits, weights->block);
     add_scales(s, tensor, weights);
     return true;

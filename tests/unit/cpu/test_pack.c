@@ -262,7 +262,9 @@ Test(pack, of_equal_constants_shares_memory)
     struct inf_cpu_pack *second = get_pack(&(struct inf_cpu_matrix){b, 64, 40, false});
     cr_assert_neq(first, second);
     cr_assert_eq(first->panels, second->panels);
-    cr_assert_eq(first->form.size_bytes + second->form.size_bytes, size, "counted twice");
+    // Each may be the last one that keeps the memory.
+    cr_assert_eq(first->form.size_bytes, size);
+    cr_assert_eq(second->form.size_bytes, size);
     cr_assert_eq(inf_device_memory(device).weight_bytes, size);
     struct inf_cpu_pack *third = get_pack(&(struct inf_cpu_matrix){other, 64, 40, false});
     cr_assert_neq(third->panels, first->panels);
