@@ -22,7 +22,7 @@
 // A module built with F16 keeps the blocks in 16-bit floats and multiplies in 16 bits, which many
 // GPUs do twice as fast. The products of a slice are added in 16 bits, and slices in 32 bits, so
 // that the error does not grow with the number of slices. A sum that leaves the range of 16 bits
-// becomes infinite, and is reported when it is stored.
+// becomes infinite, and is reported.
 //
 // Weights have the layout of conv.comp. The convolution must have one group of channels.
 #version 450
@@ -175,6 +175,11 @@ void main()
             if (pixel >= pixels || block >= blocks)
                 continue;
             vec4 result = sum[t * VECTORS + v];
+#if defined(F16) && defined(HALF)
+            // The activation may make it finite again.
+            if (!all(lessThan(abs(result), vec4(3.0e38))))
+                status[STATUS_OVERFLOWED] = 1;
+#endif
             if (ADDED != ADDED_NOTHING)
                 result += added_to(pixel, block * 4, added_c);
             result = activate4(ACTIVATION, result, low, high);
