@@ -11,6 +11,13 @@ import inferd
 SECONDS_MAX = 60
 
 
+def is_sanitized(program):
+    """Returns true if the program has a sanitizer, which keeps memory that was freed, and has a
+    shadow of the rest."""
+    code = Path(program).read_bytes()
+    return b'__asan_init' in code or b'__tsan_init' in code
+
+
 class BareDaemon:
     """A running daemon with the devices ref and cpu, and a folder for its sockets, its cache and
     the test's own files."""

@@ -24,7 +24,8 @@ SIZE, LAYERS = 512, 12
 @unittest.skipIf(CORES < 2, 'there is one core, so no run has a helper')
 class CoreTime(unittest.TestCase):
     def setUp(self):
-        self.daemon = BareDaemon(DAEMON, '--plan-bytes-max=0')
+        # With one slot every run is alone, so it has helpers.
+        self.daemon = BareDaemon(DAEMON, '--plan-bytes-max=0', '--cpu-slots=1')
         self.addCleanup(self.daemon.end)
         self.client = inferd.Client(self.daemon.socket)
         self.addCleanup(self.client.close)

@@ -20,7 +20,7 @@ import onnx_writer
 from bare_daemon import BareDaemon
 
 SIZE = 256
-LARGE_ROWS, LARGE_LAYERS = 256, 200
+LARGE_ROWS, PROBE_LAYERS, LARGE_LAYERS, LARGE_SECONDS = 256, 20, 200, 0.06
 
 
 def write_chain(daemon, name, rows, layers):
@@ -49,7 +49,12 @@ class GiveWay(unittest.TestCase):
         self.addCleanup(self.daemon.end)
         self.client = self.connect()
         self.small = write_chain(self.daemon, 'small', 1, 4)
-        self.large = write_chain(self.daemon, 'large', LARGE_ROWS, LARGE_LAYERS)
+        # All of a test must end before its requests of low priority have waited for two seconds.
+        probe = write_chain(self.daemon, 'probe', LARGE_ROWS, PROBE_LAYERS)
+        probe_s = min(self.time_infer('probe', probe) for _ in range(3))
+        layers = int(PROBE_LAYERS * LARGE_SECONDS / probe_s)
+        layers = max(PROBE_LAYERS, min(LARGE_LAYERS, layers))
+        self.large = write_chain(self.daemon, 'large', LARGE_ROWS, layers)
         self.large_s = median([self.time_infer('large', self.large) for _ in range(5)])
 
     def connect(self):
@@ -82,8 +87,10 @@ class GiveWay(unittest.TestCase):
         for thread in threads:
             thread.start()
         self.addCleanup(end)
-        while done[0] == 0:
+        until = time.monotonic() + 30
+        while done[0] == 0 and time.monotonic() < until:
             time.sleep(0.001)
+        self.assertGreater(done[0], 0)
         return done
 
     def test_low_priority_leaves_a_slot_and_pauses(self):
