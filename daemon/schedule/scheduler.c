@@ -91,8 +91,8 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct devic
 // number of jobs that are done but that the loop has not taken back.
 static uint32_t find_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
 {
-    return 2 * (INF_MAX(options->queue_requests_max, 1) +
-                inf_device_info(options->devices->devices[index])->slots);
+    uint32_t most = INF_MAX(options->queue_requests_max, options->queue_requests_most);
+    return 2 * (INF_MAX(most, 1) + inf_device_info(options->devices->devices[index])->slots);
 }
 
 static enum inf_code init_scheduler(struct inf_scheduler *scheduler,

@@ -21,7 +21,9 @@ struct inf_scheduler_options {
     // Gate that lets background work run only while there are no jobs; outlives the scheduler.
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max; // the most queued jobs per device
-    uint64_t queue_bytes_max;    // the most bytes in data segments of queued jobs, per device
+    // The most that inf_scheduler_set_limits() may set; 0: queue_requests_max.
+    uint32_t queue_requests_most;
+    uint64_t queue_bytes_max; // the most bytes in data segments of queued jobs, per device
     struct inf_run_limits run_limits;
     const struct inf_log *log; // receives a line for each run that exceeds a limit; may be NULL
 };
@@ -106,8 +108,8 @@ int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
 // queued; NULL if there is none. The caller must withdraw the job.
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
-// Changes the limits of every device queue. queue_requests_max may not exceed the value with which
-// the scheduler was created. Queued jobs stay queued.
+// Changes the limits of every device queue. queue_requests_max may not exceed queue_requests_most,
+// with which the scheduler was created. Queued jobs stay queued.
 void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
                               uint64_t queue_bytes_max) INF_ON_LOOP;
 

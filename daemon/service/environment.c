@@ -26,7 +26,9 @@ void inf_environment_init(struct inf_environment *environment, const struct inf_
 {
     struct inf_config *config = environment->config;
     environment->sources = *sources;
-    environment->queue_requests_most = config->queue_requests_max;
+    // A persistent value may be smaller than the configured one, and can be reset.
+    environment->queue_requests_most =
+        INF_MAX(config->queue_requests_max, sources->queue_requests_max);
     inf_host_info_read(&environment->facts, "");
     for (uint32_t i = 0; i < devices->count; i++) {
         const struct inf_device_info *info = inf_device_info(devices->devices[i]);

@@ -94,6 +94,15 @@ class Persistence(unittest.TestCase):
             )
             self.server.wait_until(lambda: self.flag('slow_ms') == (str(value), 'persisted'))
 
+    def test_a_smaller_limit_of_the_queue_can_be_reset_after_a_restart(self):
+        self.start()
+        configured = self.flag('queue_requests_max')
+        self.ctl('flags', 'set', 'queue_requests_max', '8', '--persist')
+        self.restart()
+        self.assertEqual(self.flag('queue_requests_max'), ('8', 'persisted'))
+        self.ctl('flags', 'reset', 'queue_requests_max')
+        self.assertEqual(self.flag('queue_requests_max'), configured)
+
     def test_what_cannot_be_kept_changes_nothing(self):
         self.start(state='absent')
         text = self.ctl('flags', 'set', 'slow_ms', '500', '--persist', code=1)
