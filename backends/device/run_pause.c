@@ -4,6 +4,7 @@
 // to see whether it was cancelled, because the thread that cancels it does not end the pause.
 #include "backends/device/run_pause.h"
 
+#include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
 
@@ -33,8 +34,7 @@ uint64_t inf_run_pause_wait(struct inf_run_pause *pause, const atomic_bool *canc
 {
     uint64_t begin_ns = inf_clock_ns(), now_ns = begin_ns;
     inf_mutex_lock(&pause->mutex);
-    while (atomic_load(&pause->wanted) && now_ns < until_ns &&
-           (cancelled == NULL || !atomic_load_explicit(cancelled, memory_order_relaxed))) {
+    while (atomic_load(&pause->wanted) && now_ns < until_ns && !inf_is_cancelled(cancelled)) {
         uint64_t wake_ns = now_ns + INF_RUN_PAUSE_POLL_MS * INF_NS_PER_MS;
         (void)inf_cond_wait_until(&pause->ended, &pause->mutex, INF_MIN(wake_ns, until_ns));
         now_ns = inf_clock_ns();
