@@ -161,7 +161,7 @@ void inf_plan_cache_keep(struct inf_plan_cache *cache, uint64_t key,
     name_plan(key, name);
     const struct inf_plan_id id = {.key = key, .build = cache->build};
     enum inf_code code = make_room(cache, directory, estimate_bytes(plan))
-                             ? inf_plan_file_write(directory, name, &id, plan, &err)
+                             ? inf_plan_file_write(directory, name, 0600, &id, plan, &err)
                              : inf_fail(&err, INF_EXHAUSTED, "plan_bytes_max is too small for it");
     // The file has more than the constants, which were estimated.
     if (code == INF_OK)

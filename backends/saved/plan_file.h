@@ -8,6 +8,8 @@
 #ifndef INF_BACKENDS_SAVED_PLAN_FILE_H
 #define INF_BACKENDS_SAVED_PLAN_FILE_H
 
+#include <sys/types.h>
+
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
 
@@ -65,14 +67,15 @@ struct inf_saved_plan {
     size_t extra_bytes; // at most INF_PLAN_EXTRA_BYTES_MAX
 };
 
-// Writes a plan to the file `name` in a directory. Replaces an older file as a whole. Each constant
+// Writes a plan to the file `name` in a directory, with these permissions. Replaces an older file
+// as a whole. Each constant
 // must have its bytes or a form that replaces them. Forms of other constants than those of the
 // graphs are left out.
 //
 // INF_EXHAUSTED    memory, or `extra` is too large.
 // INF_UNAVAILABLE  the file cannot be written.
-enum inf_code inf_plan_file_write(int directory_fd, const char *name, const struct inf_plan_id *id,
-                                  const struct inf_saved_plan *plan,
+enum inf_code inf_plan_file_write(int directory_fd, const char *name, mode_t mode,
+                                  const struct inf_plan_id *id, const struct inf_saved_plan *plan,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Reads a plan, with several threads if it is large. Constants whose bytes are not in the file are

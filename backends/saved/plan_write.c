@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/saved/plan_data.h"
@@ -204,7 +205,7 @@ static bool write_parts(int fd, const struct plan_writer *writer)
     return ftruncate(fd, (off_t)writer->header.file_bytes) == 0;
 }
 
-static enum inf_code write_file(int directory_fd, const char *name,
+static enum inf_code write_file(int directory_fd, const char *name, mode_t mode,
                                 const struct plan_writer *writer)
 {
     char temporary[96];
@@ -212,7 +213,7 @@ static enum inf_code write_file(int directory_fd, const char *name,
     (void)unlinkat(directory_fd, temporary, 0);
     int fd =
         openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && write_parts(fd, writer);
+    bool ok = fd >= 0 && write_parts(fd, writer) && fchmod(fd, mode) == 0;
     int error = errno;
     if (fd >= 0)
         close(fd);
@@ -224,8 +225,9 @@ static enum inf_code write_file(int directory_fd, const char *name,
                     strerror(error));
 }
 
-enum inf_code inf_plan_file_write(int directory_fd, const char *name, const struct inf_plan_id *id,
-                                  const struct inf_saved_plan *plan, struct inf_error *err)
+enum inf_code inf_plan_file_write(int directory_fd, const char *name, mode_t mode,
+                                  const struct inf_plan_id *id, const struct inf_saved_plan *plan,
+                                  struct inf_error *err)
 {
     struct plan_writer writer = {.plan = plan, .err = err};
     inf_role_check_may_block();
@@ -236,7 +238,7 @@ enum inf_code inf_plan_file_write(int directory_fd, const char *name, const stru
         code = describe_plan(&writer);
     }
     if (code == INF_OK)
-        code = write_file(directory_fd, name, &writer);
+        code = write_file(directory_fd, name, mode, &writer);
     free(writer.description.data);
     free(writer.blobs.items);
     free(writer.replaced);

@@ -278,7 +278,9 @@ static void store_plan(struct keeping *keeping, const struct inf_saved_plan *sav
     if (keeping->plans != NULL)
         inf_plan_cache_keep(keeping->plans, keeping->served->plan_key, saved);
     else
-        keeping->code = inf_plan_file_write(keeping->directory_fd, keeping->name, keeping->id,
+        // Readable for the user of a daemon although root has made it. The bytes are those of the
+        // model.
+        keeping->code = inf_plan_file_write(keeping->directory_fd, keeping->name, 0644, keeping->id,
                                             saved, keeping->err);
 }
 

@@ -57,7 +57,7 @@ void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_se
 // Keeps the plan of a served model under served->plan_key for the next load. A failure is logged.
 void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served) INF_MAY_BLOCK;
 
-// Writes the plan of a served model to the file `name` of a directory.
+// Writes the plan of a served model to the file `name` of a directory, readable for all users.
 //
 // INF_EXHAUSTED    memory.
 // INF_UNAVAILABLE  the file cannot be written.

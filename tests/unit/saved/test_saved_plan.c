@@ -109,7 +109,8 @@ static void write_plan(const char *name)
 {
     struct inf_error err = {0};
     struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()};
-    cr_assert_eq(inf_plan_file_write(directory, name, &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_write(directory, name, 0600, &id, &plan, &err), INF_OK, "%s",
+                 err.text);
     inf_saved_plan_fini(&plan);
 }
 
@@ -140,7 +141,8 @@ static void write_whole_plan(const char *name)
         {graph->values[1].data, {"other", {7}, {parts[2], NULL}, {64, 0}, NULL}, false}};
     const struct inf_saved_plan plan = {
         .facts = facts, .graph = graph, .classes = &class, .forms = forms, 1, 3};
-    cr_assert_eq(inf_plan_file_write(directory, name, &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_write(directory, name, 0600, &id, &plan, &err), INF_OK, "%s",
+                 err.text);
     for (int i = 0; i < 3; i++)
         free(parts[i]);
     inf_blob_unref(&stranger);
@@ -304,7 +306,7 @@ Test(saved_plan, that_lacks_the_bytes_of_a_constant_is_not_written)
     struct inf_blob *filter = plan.graph->values[1].data;
     void *data = filter->data;
     filter->data = NULL;
-    cr_expect_eq(inf_plan_file_write(directory, "p", &id, &plan, &err), INF_INVALID);
+    cr_expect_eq(inf_plan_file_write(directory, "p", 0600, &id, &plan, &err), INF_INVALID);
     cr_expect_eq(try_plan("p", &id, &err), INF_NOT_FOUND);
     filter->data = data;
     inf_saved_plan_fini(&plan);
@@ -495,7 +497,7 @@ Test(saved_plan, whose_integers_have_no_bytes_is_refused)
     struct inf_graph *graph = new_graph();
     add_output(graph, "y", add_constant(graph, INF_DTYPE_I32, INF_SHAPE(128), NULL));
     struct inf_saved_plan plan = {.facts = facts, .graph = graph};
-    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &plan, NULL), INF_OK);
+    cr_assert_eq(inf_plan_file_write(directory, "p", 0600, &id, &plan, NULL), INF_OK);
     size_t size = load_file("p", &bytes);
     store_file("p", bytes, forge_dropped_constant(bytes, size, 0));
     cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
@@ -562,7 +564,7 @@ Test(saved_plan, booleans_are_true_or_false)
         if (graph->values[i].dtype == INF_DTYPE_BOOL && graph->values[i].data != NULL)
             *(uint8_t *)graph->values[i].data->data = 2;
     struct inf_saved_plan plan = {.facts = facts, .graph = graph};
-    cr_assert_eq(inf_plan_file_write(directory, "p", &id, &plan, &err), INF_OK);
+    cr_assert_eq(inf_plan_file_write(directory, "p", 0600, &id, &plan, &err), INF_OK);
     cr_expect_eq(try_plan("p", &id, &err), INF_INVALID);
     cr_expect_not_null(strstr(err.text, "an element that its type does not have"), "%s", err.text);
     free(plain.data);
@@ -599,7 +601,8 @@ Test(saved_plan, constants_of_strings_are_saved_with_their_strings)
     uint64_t *handles;
     struct inf_graph *graph = make_strings(&handles);
     struct inf_saved_plan plan = {.facts = facts, .graph = graph}, read;
-    cr_assert_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_write(directory, "s", 0600, &id, &plan, &err), INF_OK, "%s",
+                 err.text);
     cr_assert_eq(inf_plan_file_read(&read, directory, "s", &id, &err), INF_OK, "%s", err.text);
     const struct inf_strings strings = {.constants = inf_shared_strings_pool(read.graph->strings)};
     const uint64_t *copies = read.graph->values[0].data->data;
@@ -616,7 +619,7 @@ Test(saved_plan, constants_of_strings_are_saved_with_their_strings)
     const uint64_t forged[] = {good & ~(UINT64_C(1) << 63), good + 1, good + (UINT64_C(1) << 32)};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(forged); i++) {
         handles[2] = forged[i];
-        cr_assert_eq(inf_plan_file_write(directory, "s", &id, &plan, &err), INF_OK);
+        cr_assert_eq(inf_plan_file_write(directory, "s", 0600, &id, &plan, &err), INF_OK);
         cr_expect_eq(try_plan("s", &id, &err), INF_INVALID, "handle %zu", i);
     }
     handles[2] = good;
@@ -630,13 +633,14 @@ Test(saved_plan, has_what_the_load_adds)
     struct inf_saved_plan plan = {.facts = facts, .graph = make_graph()}, read;
     plan.extra = text;
     plan.extra_bytes = sizeof text;
-    cr_assert_eq(inf_plan_file_write(directory, "e", &id, &plan, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_file_write(directory, "e", 0600, &id, &plan, &err), INF_OK, "%s",
+                 err.text);
     cr_assert_eq(inf_plan_file_read(&read, directory, "e", &id, &err), INF_OK, "%s", err.text);
     cr_expect_eq(read.extra_bytes, sizeof text);
     cr_expect_str_eq(read.extra, text);
     inf_saved_plan_fini(&read);
     plan.extra_bytes = INF_PLAN_EXTRA_BYTES_MAX + 1;
-    cr_expect_eq(inf_plan_file_write(directory, "e", &id, &plan, &err), INF_EXHAUSTED);
+    cr_expect_eq(inf_plan_file_write(directory, "e", 0600, &id, &plan, &err), INF_EXHAUSTED);
     plan.extra = NULL;
     plan.extra_bytes = 0;
     inf_saved_plan_fini(&plan);
