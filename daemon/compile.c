@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/storage/file.h"
@@ -30,14 +29,6 @@ struct compile {
     struct inf_load_job *job;
 };
 
-static void ignore_progress(void *context, const char *version, const char *stage, uint32_t percent)
-{
-    (void)context;
-    (void)version;
-    (void)stage;
-    (void)percent;
-}
-
 static enum inf_code load_model(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_config *config = compile->options->config;
@@ -53,7 +44,7 @@ static enum inf_code load_model(struct compile *compile, struct inf_error *err) 
                                           .arena_budget = &compile->arena_budget,
                                           .build = compile->build,
                                           .log = log};
-    const struct inf_load_progress_sink progress = {.report = ignore_progress};
+    const struct inf_load_progress_sink silent = {.report = NULL};
     compile->job = inf_load_job_create(INF_LOAD_JOB_MODEL);
     if (compile->job == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a load");
@@ -65,7 +56,7 @@ static enum inf_code load_model(struct compile *compile, struct inf_error *err) 
     if (strcmp(config->device, "auto") != 0 && config->device[0] != '\0')
         INF_TRY(
             inf_model_device_find(&compile->devices, config->device, &model->default_device, err));
-    return inf_load_model(compile->job, &load, &progress, err);
+    return inf_load_model(compile->job, &load, &silent, err);
 }
 
 // Splits options->file into an open directory and a name in it. Without a file, chooses the place
@@ -92,21 +83,6 @@ static enum inf_code open_place(const struct compile *compile, int *out_fd,
     return inf_directory_open(out_fd, folder[0] != '\0' ? folder : ".", err);
 }
 
-// Makes a plan readable for the user of a daemon after root has made it. The bytes are those of the
-// model. Others may write to the directory and may have replaced the file, perhaps by a link, so
-// only a file of this process is changed.
-static enum inf_code make_readable(int directory_fd, const char *name, struct inf_error *err)
-{
-    struct stat status;
-    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool done = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                status.st_uid == geteuid() && status.st_nlink == 1 && fchmod(fd, 0644) == 0;
-    if (fd >= 0)
-        close(fd);
-    return done ? INF_OK
-                : inf_fail(err, INF_UNAVAILABLE, "plan '%s': its mode cannot be set", name);
-}
-
 static enum inf_code write_plan(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK
 {
     char name[INF_LOAD_PLAN_NAME];
@@ -114,8 +90,6 @@ static enum inf_code write_plan(struct compile *compile, struct inf_error *err) 
     INF_TRY(open_place(compile, &fd, name, err));
     enum inf_code code = inf_load_plan_write(compile->job->model.served, &compile->location,
                                              compile->build, fd, name, err);
-    if (code == INF_OK)
-        code = make_readable(fd, name, err);
     close(fd);
     return code;
 }

@@ -22,6 +22,7 @@
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/directory.h"
 #include "daemon/model/repository_save.h"
 #include "daemon/model/sequence_lengths.h"
 #include "proto/wire/message.h"
@@ -57,7 +58,7 @@ struct load {
 
 static void report_stage(const struct load *load, const char *stage, uint32_t percent)
 {
-    load->progress->report(load->progress->context, load->location.version, stage, percent);
+    inf_load_report(load->progress, load->location.version, stage, percent);
 }
 
 // Compiles the model for its replicas, the additional devices that its settings name.
@@ -152,7 +153,8 @@ static enum inf_code find_versions(struct load *load, struct inf_error *err) INF
                               options->ready_file, NULL) != INF_OK)
         return INF_OK; // locate_model() reports what is wrong
     inf_model_config_init(&config);
-    if (config_fd >= 0 && inf_model_config_read(&config, config_fd, "model.conf", NULL) != INF_OK)
+    if (config_fd >= 0 &&
+        inf_model_config_read(&config, config_fd, INF_MODEL_CONFIG_FILE, NULL) != INF_OK)
         inf_model_config_init(&config);
     inf_versions_choose(&load->job->model.versions, config.versions, config.labels, &present);
     if (present.count == 0 || load->job->model.versions.count > 0)
@@ -196,8 +198,7 @@ static enum inf_code save_model(struct load *load, struct inf_error *err) INF_MA
                                                         .ready_file = load->options->ready_file,
                                                         .cancelled = &load->order->cancelled};
     report_stage(load, "save", INF_LOAD_PERCENT_READ);
-    enum inf_code code = inf_repository_save(&load->saved, &options, &load->location, err);
-    INF_TRY(code);
+    INF_TRY(inf_repository_save(&load->saved, &options, &load->location, err));
     load->is_saved = true;
     inf_model_location_fini(&load->location);
     model->path[0] = '\0';
@@ -419,14 +420,6 @@ static enum inf_code begin_journal(struct load *load, struct inf_error *err) INF
 
 // --- further signatures of the file ---
 
-static void ignore_progress(void *context, const char *version, const char *stage, uint32_t percent)
-{
-    (void)context;
-    (void)version;
-    (void)stage;
-    (void)percent;
-}
-
 // Returns the model that served `key` of the file before it was placed again; NULL: none did.
 static struct inf_served *find_base(const struct inf_served *base, const char *key)
 {
@@ -463,7 +456,7 @@ static enum inf_code run_signature_load(struct load *part, const struct load *wh
 static enum inf_code load_signature(const struct load *whole,
                                     struct inf_served_signature *signature, struct inf_error *err)
 {
-    static const struct inf_load_progress_sink silent = {.report = ignore_progress};
+    static const struct inf_load_progress_sink silent = {.report = NULL};
     struct inf_error why = {0};
     struct load part = {.job = inf_load_job_create(INF_LOAD_JOB_MODEL),
                         .order = whole->order,

@@ -213,7 +213,7 @@ struct inf_load_options {
 
 // Callbacks of a job.
 struct inf_load_progress_sink {
-    // Receives the progress.
+    // Receives the progress; may be NULL. Called by inf_load_report().
     void (*report)(void *context, const char *version, const char *stage, uint32_t percent);
     // Waits until the budget of memory has room for a model; may block. Never called if
     // asks_for_room is false.
@@ -224,6 +224,14 @@ struct inf_load_progress_sink {
                              enum inf_room_answer *out_answer, struct inf_error *err);
     void *context;
 };
+
+// Reports that the load of a version has begun a stage, `percent` of the whole load.
+static inline void inf_load_report(const struct inf_load_progress_sink *progress,
+                                   const char *version, const char *stage, uint32_t percent)
+{
+    if (progress->report != NULL)
+        progress->report(progress->context, version, stage, percent);
+}
 
 // Creates a zeroed job of this kind. The caller owns the job until it is submitted. Returns NULL if
 // memory is exhausted.

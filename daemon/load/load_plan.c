@@ -19,10 +19,9 @@
 #include "backends/storage/checksum.h"
 #include "backends/storage/file.h"
 #include "backends/storage/record.h"
+#include "daemon/model/directory.h"
 #include "proto/core/span.h"
 
-#define PLAN_SUFFIX   ".plan"
-#define CONFIG_FILE   "model.conf"
 #define CHECK_FOLDER  "check"
 #define PIECE_BYTES   ((size_t)1 << 20)
 #define FOLDERS_DEPTH 4u
@@ -84,16 +83,10 @@ static enum inf_code add_file(struct contents *contents, int directory_fd, const
     return code;
 }
 
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), end = strlen(suffix);
-    return length > end && strcmp(name + length - end, suffix) == 0;
-}
-
 static bool is_import_file(const char *name, bool is_top)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           !(is_top && (has_suffix(name, PLAN_SUFFIX) || strcmp(name, CONFIG_FILE) == 0 ||
+           !(is_top && (inf_model_is_plan(name) || strcmp(name, INF_MODEL_CONFIG_FILE) == 0 ||
                         strcmp(name, CHECK_FOLDER) == 0));
 }
 
@@ -185,7 +178,8 @@ void inf_load_plan_name(char name[INF_LOAD_PLAN_NAME], const char *file)
 {
     const char *dot = strrchr(file, '.');
     size_t length = dot != NULL && dot != file ? (size_t)(dot - file) : strlen(file);
-    snprintf(name, INF_LOAD_PLAN_NAME, "%.*s" PLAN_SUFFIX, (int)INF_MIN(length, (size_t)250), file);
+    snprintf(name, INF_LOAD_PLAN_NAME, "%.*s" INF_MODEL_PLAN_SUFFIX,
+             (int)INF_MIN(length, (size_t)250), file);
 }
 
 static bool find_ahead(struct inf_kept_plan *kept,

@@ -20,7 +20,7 @@ enum inf_code inf_precompile_run(const struct inf_load_job *job,
                                "the model leaves even ranks open: wanted shapes");
     for (uint32_t i = 0; i < plan.count; i++) {
         struct inf_executable *executable;
-        progress->report(progress->context, job->base->version, "compile", i * 100 / plan.count);
+        inf_load_report(progress, job->base->version, "compile", i * 100 / plan.count);
         struct inf_run_options options = inf_model_default_options(model, job->precompile.device);
         options.cancelled = &job->cancelled;
         INF_TRY(inf_model_acquire_with(model, job->precompile.device, &options,

@@ -52,7 +52,7 @@ static bool needs_run(const struct inf_warm_up *warm_up)
 
 static void report_stage(const struct inf_warm_up *warm_up, const char *stage, uint32_t percent)
 {
-    warm_up->progress->report(warm_up->progress->context, warm_up->served->version, stage, percent);
+    inf_load_report(warm_up->progress, warm_up->served->version, stage, percent);
 }
 
 // Returns the number of rows that one run may batch: the limit of the model or that of the daemon,

@@ -8,6 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+bool inf_model_is_plan(const char *name)
+{
+    size_t length = strlen(name), end = strlen(INF_MODEL_PLAN_SUFFIX);
+    return length > end && strcmp(name + length - end, INF_MODEL_PLAN_SUFFIX) == 0;
+}
+
 int inf_model_directory_open(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -30,10 +36,12 @@ enum inf_code inf_model_directory_visit(int directory_fd, const char *label, voi
     }
     enum inf_code code = INF_OK;
     const struct dirent *entry;
-    while (code == INF_OK && (entry = readdir(directory)) != NULL) {
+    while (code == INF_OK && (errno = 0, entry = readdir(directory)) != NULL) {
         if (entry->d_name[0] != '.')
             code = visit(context, directory_fd, entry->d_name, err);
     }
+    if (code == INF_OK && errno != 0)
+        code = inf_fail(err, INF_UNAVAILABLE, "directory '%s': %s", label, strerror(errno));
     closedir(directory);
     return code;
 }

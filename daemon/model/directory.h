@@ -3,11 +3,21 @@
 #ifndef INF_DAEMON_MODEL_DIRECTORY_H
 #define INF_DAEMON_MODEL_DIRECTORY_H
 
+#include <stdbool.h>
+
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
 // The end of an error text about a directory or file that cannot be read.
 #define INF_WANTED_READABLE "wanted one that the user of the daemon can read"
+
+// The settings of a model, beside its files.
+#define INF_MODEL_CONFIG_FILE "model.conf"
+// The end of the name of a plan that was made ahead (inferctl compile).
+#define INF_MODEL_PLAN_SUFFIX ".plan"
+
+// Returns true if `name` is that of a plan.
+bool inf_model_is_plan(const char *name);
 
 // Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1, and sets errno, if
 // there is no such directory. The caller closes the descriptor.
@@ -16,7 +26,8 @@ int inf_model_directory_open(int parent_fd, const char *name) INF_NODISCARD;
 // Calls `visit` for every entry of the directory whose name does not begin with a dot, until a call
 // fails. Errors name the directory `label`.
 //
-// INF_DENIED  the directory cannot be read.
+// INF_DENIED       the directory cannot be read.
+// INF_UNAVAILABLE  an error ended the list of entries.
 enum inf_code inf_model_directory_visit(int directory_fd, const char *label, void *context,
                                         enum inf_code (*visit)(void *context, int directory_fd,
                                                                const char *name,

@@ -19,7 +19,6 @@
 #include "daemon/model/version_directories.h"
 #include "proto/wire/message.h"
 
-#define CONFIG_FILE   "model.conf"
 #define CONFIG_SUFFIX ".conf"
 // Number of bytes at the beginning of a JSON file in which MODEL_KEY is searched. A file with
 // weights has them after the key, so the search need not read them.
@@ -231,7 +230,7 @@ static enum inf_code find_file(struct inf_model_location *location, const char *
 {
     INF_TRY(find_file_name(location, version, label, err));
     location->has_directory = true;
-    location->stamp = inf_fingerprint_directory(location->directory_fd, CONFIG_FILE);
+    location->stamp = inf_fingerprint_directory(location->directory_fd, INF_MODEL_CONFIG_FILE);
     return INF_OK;
 }
 
@@ -258,7 +257,7 @@ static enum inf_code find_version(struct inf_model_location *location, const cha
 {
     struct inf_version_found highest;
     const char *version = wanted->version;
-    INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
+    INF_TRY(take_config(location, location->directory_fd, INF_MODEL_CONFIG_FILE, err));
     INF_TRY(inf_version_find_highest(&highest, location->directory_fd, label, wanted, err));
     if (!highest.found &&
         (highest.incomplete || inf_version_is_incomplete(location->directory_fd, ".", wanted)))
@@ -294,7 +293,7 @@ enum inf_code inf_version_list_read(struct inf_version_list *list, int *out_conf
                                "model '%s' has no directory in the repository", name);
     enum inf_code code = inf_version_list_fill(list, fd, name, ready_file, err);
     if (code == INF_OK)
-        code = take_config(&location, fd, CONFIG_FILE, err);
+        code = take_config(&location, fd, INF_MODEL_CONFIG_FILE, err);
     *out_config_fd = location.config_fd;
     close(fd);
     return code;

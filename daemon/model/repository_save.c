@@ -21,11 +21,10 @@
 #include "backends/base/cancel.h"
 #include "backends/storage/file.h"
 #include "daemon/model/directory.h"
+#include "daemon/model/version_directories.h"
 #include "proto/core/span.h"
 
 #define PIECE_BYTES   ((size_t)1 << 20)
-#define CONFIG_FILE   "model.conf"
-#define PLAN_SUFFIX   ".plan"
 #define FOLDERS_DEPTH 8u
 #define HIDDEN_TEXT   (INF_LIMIT_MODEL_NAME + 8)
 
@@ -134,63 +133,53 @@ static enum inf_code copy_file(struct copying *copying, int from_fd, const char 
     return code;
 }
 
-// Plans are left out: the daemon would own the copy, and would trust what a client made.
-static bool is_copied(const char *name, bool is_top)
-{
-    size_t length = strlen(name), end = strlen(PLAN_SUFFIX);
-    bool is_plan = length >= end && strcmp(name + length - end, PLAN_SUFFIX) == 0;
-    return name[0] != '.' && !is_plan && !(is_top && strcmp(name, CONFIG_FILE) == 0);
-}
+// A directory that is copied.
+struct copied_directory {
+    struct copying *copying;
+    int to_fd;
+    uint32_t depth;
+};
 
 static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd,
                                     uint32_t depth) INF_MAY_BLOCK;
 
-static enum inf_code copy_entry(struct copying *copying, int from_fd, const char *name, int to_fd,
-                                uint32_t depth) INF_MAY_BLOCK
+// Copies a file or a directory. Plans are left out: the daemon would own the copy, and would trust
+// what a client made.
+static enum inf_code copy_entry(void *context, int from_fd, const char *name,
+                                struct inf_error *err) INF_MAY_BLOCK
 {
+    const struct copied_directory *directory = context;
+    struct copying *copying = directory->copying;
     struct stat status;
     int inner_from, inner_to = -1;
+    if (inf_model_is_plan(name) ||
+        (directory->depth == 0 && strcmp(name, INF_MODEL_CONFIG_FILE) == 0))
+        return INF_OK;
     if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
-        return copy_file(copying, from_fd, name, to_fd, name);
-    if (++copying->files > INF_SAVED_FILES_MAX || depth == FOLDERS_DEPTH)
-        return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': too many directories",
+        return copy_file(copying, from_fd, name, directory->to_fd, name);
+    if (++copying->files > INF_SAVED_FILES_MAX || directory->depth == FOLDERS_DEPTH)
+        return inf_fail(err, INF_EXHAUSTED, "model '%s': too many directories",
                         copying->options->name);
     inner_from = inf_model_directory_open(from_fd, name);
     if (inner_from < 0)
-        return inf_fail(copying->err, INF_DENIED, "directory '%.100s': %s; " INF_WANTED_READABLE,
-                        name, strerror(errno));
-    enum inf_code code = make_directory(copying, to_fd, name, &inner_to);
+        return inf_fail(err, INF_DENIED, "directory '%.100s': %s; " INF_WANTED_READABLE, name,
+                        strerror(errno));
+    enum inf_code code = make_directory(copying, directory->to_fd, name, &inner_to);
     if (code == INF_OK)
-        code = copy_directory(copying, inner_from, inner_to, depth + 1);
+        code = copy_directory(copying, inner_from, inner_to, directory->depth + 1);
     if (inner_to >= 0)
         close(inner_to);
     close(inner_from);
     return code;
 }
 
-// Copies what is in a directory. The descriptors stay open.
+// Copies what is in a directory, without hidden entries. The descriptors stay open.
 static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd, uint32_t depth)
 {
-    enum inf_code code = INF_OK;
-    const struct dirent *entry;
-    int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    if (directory == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return inf_fail(copying->err, INF_DENIED, "the directory of model '%s' cannot be read",
-                        copying->options->name);
-    }
-    while (code == INF_OK && (errno = 0, entry = readdir(directory)) != NULL)
-        if (is_copied(entry->d_name, depth == 0))
-            code = copy_entry(copying, from_fd, entry->d_name, to_fd, depth);
-    if (code == INF_OK && errno != 0)
-        code = inf_fail(copying->err, INF_UNAVAILABLE, "the directory of model '%s': %s",
-                        copying->options->name, strerror(errno));
-    closedir(directory);
-    if (code == INF_OK && fsync(to_fd) != 0)
-        code = fail_writing(copying, "directory");
-    return code;
+    struct copied_directory directory = {.copying = copying, .to_fd = to_fd, .depth = depth};
+    INF_TRY(
+        inf_model_directory_visit(from_fd, "of the model", &directory, copy_entry, copying->err));
+    return fsync(to_fd) == 0 ? INF_OK : fail_writing(copying, "directory");
 }
 
 static enum inf_code copy_settings(struct copying *copying, const struct inf_model_location *source,
@@ -199,7 +188,8 @@ static enum inf_code copy_settings(struct copying *copying, const struct inf_mod
     struct stat status;
     if (source->config_fd < 0 || fstat(source->config_fd, &status) != 0)
         return INF_OK;
-    return copy_bytes(copying, source->config_fd, (uint64_t)status.st_size, to_fd, CONFIG_FILE);
+    return copy_bytes(copying, source->config_fd, (uint64_t)status.st_size, to_fd,
+                      INF_MODEL_CONFIG_FILE);
 }
 
 // Copies the files of one version into the new directory `name`.
@@ -228,26 +218,35 @@ static enum inf_code copy_version(struct copying *copying, const struct inf_mode
 
 // --- finding a place ---
 
-// Returns the highest version in the directory of a model. A model without directories of versions
-// has version 1.
-static uint64_t find_highest(int model_fd) INF_MAY_BLOCK
+// What is in the directory of a model.
+struct found_versions {
+    uint64_t highest; // of its directories of versions; 0: there is none
+    bool plain;       // it has files, or directories of other names
+};
+
+static enum inf_code visit_entry(void *context, int directory_fd, const char *name,
+                                 struct inf_error *err)
 {
-    uint64_t highest = 0;
-    bool plain = false;
-    int fd = openat(model_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        size_t digits = strspn(entry->d_name, "0123456789");
-        bool is_version = digits > 0 && digits <= INF_VERSION_DIGITS && entry->d_name[digits] == 0;
-        if (is_version)
-            highest = INF_MAX(highest, strtoull(entry->d_name, NULL, 10));
-        else
-            plain |= entry->d_name[0] != '.' && strcmp(entry->d_name, CONFIG_FILE) != 0;
-    }
-    if (directory != NULL)
-        closedir(directory);
-    return highest > 0 || !plain ? highest : 1;
+    (void)directory_fd;
+    (void)err;
+    struct found_versions *found = context;
+    uint64_t number;
+    if (inf_version_parse(name, &number))
+        found->highest = INF_MAX(found->highest, number);
+    else
+        found->plain |= strcmp(name, INF_MODEL_CONFIG_FILE) != 0;
+    return INF_OK;
+}
+
+// Sets *out_highest to the highest version in the directory of a model. A model without directories
+// of versions has version 1.
+static enum inf_code find_highest(int model_fd, uint64_t *out_highest,
+                                  struct inf_error *err) INF_MAY_BLOCK
+{
+    struct found_versions found = {.highest = 0};
+    INF_TRY(inf_model_directory_visit(model_fd, "of the model", &found, visit_entry, err));
+    *out_highest = found.highest > 0 || !found.plain ? found.highest : 1;
+    return INF_OK;
 }
 
 // Refuses a model whose name stands for a file of the repository.
@@ -297,7 +296,8 @@ static enum inf_code save_new(struct inf_repository_save *save, struct copying *
 static enum inf_code save_version(struct inf_repository_save *save, struct copying *copying,
                                   const struct inf_model_location *source) INF_MAY_BLOCK
 {
-    uint64_t highest = find_highest(save->model_fd);
+    uint64_t highest;
+    INF_TRY(find_highest(save->model_fd, &highest, copying->err));
     if (highest + 1 >= UINT64_C(1000000000000000000))
         return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': there is no higher version",
                         save->name);
