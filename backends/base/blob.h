@@ -43,7 +43,10 @@ struct inf_form_record {
 struct inf_blob_form {
     _Atomic size_t references;
     size_t size_bytes; // size of the form
-    uint64_t made_ns;  // time to make the form; 0: not known
+    // What the bytes are in. Forms with the same memory share it, so it counts once. NULL: it is
+    // not shared.
+    const void *memory;
+    uint64_t made_ns; // time to make the form; 0: not known
     // Writes the blob's bytes to `data`. Any thread. NULL: the form does not determine them.
     void (*restore)(const struct inf_blob_form *form, void *data);
     // Describes the form, so that it can be kept in a file. Any thread. NULL: it cannot be kept.

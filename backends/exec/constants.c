@@ -77,26 +77,48 @@ static void sort_uses(struct inf_constants *constants)
         qsort(constants->uses, constants->count, sizeof *constants->uses, compare_uses);
 }
 
-static void add_form(struct inf_form_cost *cost, const struct inf_blob_form *form)
+// The forms of constants, each once.
+struct form_list {
+    struct inf_form_cost cost;
+    size_t count;
+    const struct inf_blob_form **forms; // NULL: there was no memory for the list
+};
+
+static void add_form(struct form_list *list, const struct inf_blob_form *form)
 {
-    cost->bytes += form->size_bytes;
-    cost->made_ns += form->made_ns;
+    list->cost.bytes += form->size_bytes;
+    list->cost.made_ns += form->made_ns;
+    if (list->forms != NULL && form->memory != NULL)
+        list->forms[list->count++] = form;
+}
+
+static int compare_memory(const void *a, const void *b)
+{
+    const struct inf_blob_form *const *left = a, *const *right = b;
+    return compare_pointers((*left)->memory, (*right)->memory);
 }
 
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants)
 {
-    struct inf_form_cost cost = {0};
+    // A constant whose bytes are evicted may have another form than the one of its use.
+    struct form_list list = {.forms = malloc((2 * constants->count + 1) * sizeof *list.forms)};
     sort_uses(constants);
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
         bool repeated = i > 0 && compare_uses(use, use - 1) == 0;
         bool first = i == 0 || use->blob != (use - 1)->blob;
         if (use->form != NULL && !repeated && use->form != use->blob->form)
-            add_form(&cost, use->form);
+            add_form(&list, use->form);
         if (first && use->blob->form != NULL)
-            add_form(&cost, use->blob->form);
+            add_form(&list, use->blob->form);
     }
-    return cost;
+    if (list.count > 1)
+        qsort(list.forms, list.count, sizeof *list.forms, compare_memory);
+    for (size_t i = 1; i < list.count; i++)
+        if (list.forms[i]->memory == list.forms[i - 1]->memory)
+            list.cost.bytes -= list.forms[i]->size_bytes;
+    free(list.forms);
+    return list.cost;
 }
 
 void inf_constants_merge(struct inf_constants *constants)

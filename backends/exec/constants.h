@@ -49,7 +49,7 @@ struct inf_form_cost {
 };
 
 // Returns the cost of all forms in the list, including the forms of evicted blobs. Each form is
-// counted once.
+// counted once, and so is memory that several forms share, unless memory is exhausted.
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
 // Merges all entries for the same constant into one. Its `read` is true if any of the uses reads

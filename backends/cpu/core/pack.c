@@ -452,6 +452,7 @@ static struct inf_cpu_pack *insert_pack(struct inf_cpu_packs *packs, struct inf_
         *bucket = made;
         made->memory = inf_cpu_panels_add(&packs->panels, own);
         made->panels = made->memory->panels;
+        made->form.memory = made->memory;
     }
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL && made->memory == own)
