@@ -21,18 +21,16 @@
 // flipping the top bit; the zero points are shifted accordingly. Sums are exact modulo 2^32 at
 // every ISA level, so all levels give the same bits.
 //
-// The operand of a pixel is the window of x that the pixel is computed from. If windows are single
-// pixels of x (is_direct() has the conditions) and unsigned, they are not copied. Otherwise the
-// operands of a strip of pixels are written to scratch memory: windows are copied, signed bytes are
-// made unsigned, and levels that cannot multiply bytes get 16-bit numbers.
+// This file packs the weights and makes the step; product_strips.c multiplies.
+#include "backends/cpu/quantized/product.h"
+
+#include <string.h>
+
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/fold.h"
-#include "backends/cpu/quantized/windows.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
-
-#include <string.h>
 
 // Pixels of a good strip; a longer strip needs more cache and is not faster. With tile registers a
 // strip is a multiple of the pixels of a call.
@@ -43,52 +41,6 @@
 #define FEW_CALLS 4
 // The number of 8-bit multiply-adds that take as long as one float multiply-add.
 #define MACS_EACH 4
-
-// A panel: columns of the result that one kernel call computes.
-struct panel {
-    inf_q8_gemm_fn *const *gemm; // indexed by the number of pixels of a call - 1
-    struct inf_q8_panel part;
-    size_t first; // index of the first column of y
-    // The bias of a column is base - x_zero * slope, modulo 2^32. Indexed like the bias.
-    int32_t *bias;
-    const uint32_t *base, *slope;
-    size_t width; // columns, with padding
-};
-
-struct product {
-    struct inf_q8_params terms;
-    const struct inf_q8_gemms *gemms;
-    struct inf_q8_windows windows;
-    size_t outputs;      // channels of one group of y
-    size_t depth, quads; // bytes in a window of a group, and groups of four of them
-    size_t tile_depth;   // inf_tile_depth(quads) if gemms->begin is not NULL
-    size_t pixels;       // number of pixels of y
-    bool direct;         // true: a window is one pixel of x, so no window is copied
-    // True if the zero points of the weights are subtracted when weights are packed (fold.h).
-    bool folded;
-    bool has_zeros;         // true: kernels subtract the zero points of the weights
-    bool transposed;        // true: the weights are stored as [outputs][depth]
-    size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
-    uint32_t *terms_memory; // numbers of the panels: see TERMS
-    int8_t *w_memory;       // memory for weights that each run packs; NULL: packed only once
-    struct panel *panels;   // ordered by group
-    size_t vectors;         // SIMD vectors that cover the outputs of one group
-    size_t panel_count;     // number of panels in a group
-    size_t panel_parts;     // number of parts of a group's panels; threads share the parts
-    size_t strips, workers;
-    size_t strip_pixels;
-    size_t operand_size; // size of a pixel's operand in scratch memory, in bytes
-    // Size in bytes of the scratch memory of each worker. It holds the operands of a strip, the sum
-    // of each operand, and one window before it is widened.
-    size_t scratch_step;
-};
-
-struct product_task {
-    const struct product *product;
-    const uint8_t *x;
-    char *y;
-    char *scratch;
-};
 
 // --- packing the weights ---
 
@@ -114,8 +66,8 @@ struct packing {
 
 // Lists the carries of the panel at packing->w, which has `width` columns, and adds them to the
 // sums of its columns. Returns their number.
-static size_t list_carries(const struct product *product, struct packing *packing, size_t width,
-                           uint32_t *sums)
+static size_t list_carries(const struct inf_q8_product *product, struct packing *packing,
+                           size_t width, uint32_t *sums)
 {
     if (!product->folded)
         return 0;
@@ -132,8 +84,8 @@ static size_t list_carries(const struct product *product, struct packing *packin
 
 // Sets up the panel that begins at column *first of group `group`. Its weights are packed already.
 // Advances *packing and *first to the next panel.
-static void fill_panel(const struct product *product, struct panel *panel, struct packing *packing,
-                       size_t group, size_t *first)
+static void fill_panel(const struct inf_q8_product *product, struct inf_q8_product_panel *panel,
+                       struct packing *packing, size_t group, size_t *first)
 {
     const struct inf_q8_gemms *gemms = product->gemms;
     const struct inf_q8_params *terms = &product->terms;
@@ -145,12 +97,12 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
     int32_t *zeros = (int32_t *)(packing->terms + ZEROS * width);
     float *scales = (float *)(packing->terms + SCALES * width);
     memset(packing->terms, 0, TERMS * width * sizeof(*packing->terms));
-    *panel = (struct panel){.gemm = gemms->gemm[vectors - 1],
-                            .first = group * product->outputs + *first,
-                            .bias = (int32_t *)(packing->terms + BIAS * width),
-                            .base = base,
-                            .slope = slope,
-                            .width = width};
+    *panel = (struct inf_q8_product_panel){.gemm = gemms->gemm[vectors - 1],
+                                           .first = group * product->outputs + *first,
+                                           .bias = (int32_t *)(packing->terms + BIAS * width),
+                                           .base = base,
+                                           .slope = slope,
+                                           .width = width};
     inf_cpu_bytes_sum_columns(packing->w, product->quads, width, slope);
     size_t carries = list_carries(product, packing, width, slope);
     for (size_t i = 0; i < columns; i++) {
@@ -178,7 +130,7 @@ static void fill_panel(const struct product *product, struct panel *panel, struc
 }
 
 // Returns the layout that the weights have before packing.
-static struct inf_cpu_bytes matrix_of(const struct product *product)
+static struct inf_cpu_bytes matrix_of(const struct inf_q8_product *product)
 {
     return (struct inf_cpu_bytes){.rows = product->depth,
                                   .columns = product->windows.groups * product->outputs,
@@ -188,20 +140,20 @@ static struct inf_cpu_bytes matrix_of(const struct product *product)
 }
 
 // Updates the biases of all panels for the zero point of x in product->terms.
-static void set_biases(const struct product *product)
+static void set_biases(const struct inf_q8_product *product)
 {
     uint32_t x_zero = (uint32_t)product->terms.x_zero;
     for (size_t p = 0; p < product->windows.groups * product->panel_count; p++) {
-        const struct panel *panel = &product->panels[p];
+        const struct inf_q8_product_panel *panel = &product->panels[p];
         for (size_t i = 0; i < panel->width; i++)
             panel->bias[i] = (int32_t)(panel->base[i] - x_zero * panel->slope[i]);
     }
 }
 
 // Sets up all panels for the packed weights of `packing` and the parameters in product->terms.
-static void fill_panels(struct product *product, struct packing packing)
+static void fill_panels(struct inf_q8_product *product, struct packing packing)
 {
-    struct panel *panel = product->panels;
+    struct inf_q8_product_panel *panel = product->panels;
     packing.terms = product->terms_memory;
     product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
     for (size_t group = 0; group < product->windows.groups; group++)
@@ -210,7 +162,7 @@ static void fill_panels(struct product *product, struct packing packing)
     set_biases(product);
 }
 
-static enum inf_code alloc_panels(struct product *product, struct inf_cpu_step *step,
+static enum inf_code alloc_panels(struct inf_q8_product *product, struct inf_cpu_step *step,
                                   struct inf_error *err)
 {
     size_t width = product->gemms->width;
@@ -228,195 +180,18 @@ static enum inf_code alloc_panels(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
-// --- multiplying strips of pixels with the packed weights ---
-
-struct strip {
-    const uint8_t *a; // windows of the strip, one after the other
-    size_t a_step;
-    const int32_t *sums;
-    size_t first, count; // first pixel, and number of pixels
-};
-
-static void multiply_strip(const struct product_task *task, const struct strip *strip,
-                           const struct panel *panels, size_t panel_count)
-{
-    const struct product *product = task->product;
-    const struct inf_q8_params *terms = &product->terms;
-    size_t rows_max = product->gemms->rows_max;
-    bool tiles = product->gemms->begin != NULL;
-    size_t calls = (strip->count + rows_max - 1) / rows_max;
-    size_t pixel = 0;
-    for (size_t i = 0; i < calls; i++) {
-        // With tile registers, all calls but the last one get as many pixels as the registers hold.
-        size_t pixels = tiles ? INF_MIN(rows_max, strip->count - pixel)
-                              : strip->count / calls + (i < strip->count % calls);
-        const uint8_t *a[1] = {strip->a + pixel * strip->a_step};
-        size_t y = (strip->first + pixel) * product->windows.groups * product->outputs;
-        struct inf_q8_gemm gemm = {.a = a,
-                                   .pixels = pixels,
-                                   .a_step = strip->a_step,
-                                   .sums = strip->sums != NULL ? strip->sums + pixel : NULL};
-        for (size_t p = 0; p < panel_count; p++) {
-            gemm.y = task->y + (y + panels[p].first) * terms->y_size;
-            panels[p].gemm[pixels - 1](&panels[p].part, &gemm);
-        }
-        pixel += pixels;
-    }
-}
-
-// Returns true if kernels can read the operands of the strip in x.
-static bool reads_in_place(const struct product *product, const struct strip *strip)
-{
-    // Kernels with tile registers read INF_TILE_ROWS operands at once.
-    size_t count = inf_size_align(strip->count, INF_TILE_ROWS);
-    bool inside = product->gemms->begin == NULL || strip->first + count <= product->pixels;
-    return product->direct && product->gemms->widen == NULL && product->terms.flip == 0 && inside;
-}
-
-// Where the parts of a worker's scratch memory are.
-struct scratch {
-    int32_t *sums;     // of each operand of a strip
-    uint8_t *window;   // one window before it is widened
-    uint8_t *operands; // of a strip
-};
-
-static struct scratch scratch_of(const struct product *product, char *memory)
-{
-    struct scratch scratch = {.sums = (int32_t *)memory};
-    scratch.window = (uint8_t *)(scratch.sums + product->strip_pixels);
-    scratch.operands = scratch.window;
-    if (product->gemms->widen != NULL)
-        scratch.operands += INF_CPU_QUAD * product->quads + INF_Q8_WINDOW_SLACK;
-    return scratch;
-}
-
-static size_t scratch_size(const struct product *product)
-{
-    size_t size = product->strip_pixels * (product->operand_size + sizeof(int32_t));
-    if (product->gemms->begin != NULL)
-        size += INF_TILE_CALL_ROWS * product->operand_size;
-    size += INF_CPU_QUAD * product->quads + (size_t)2 * INF_Q8_WINDOW_SLACK;
-    return inf_size_align(size, 64) + 64;
-}
-
-// Writes the operands of the pixels of a strip to scratch memory: windows of x, or pixels.
-static void copy_operands(const struct product_task *task, const struct strip *strip, size_t group,
-                          const struct scratch *scratch)
-{
-    const struct product *product = task->product;
-    const struct inf_q8_gemms *gemms = product->gemms;
-    const struct inf_q8_windows *windows = &product->windows;
-    const uint8_t *x = task->x + strip->first * windows->channels;
-    uint8_t flip = product->terms.flip;
-    if (product->direct && gemms->widen == NULL) {
-        gemms->copy(scratch->operands, x, strip->count * product->operand_size, flip);
-        return;
-    }
-    struct inf_q8_cursor cursor = inf_q8_windows_start(windows, task->x, group, strip->first);
-    if (gemms->widen == NULL) {
-        inf_q8_windows_copy(windows, &product->terms, &cursor, strip->count, scratch->operands,
-                            product->operand_size);
-        return;
-    }
-    for (size_t i = 0; i < strip->count; i++) {
-        const uint8_t *bytes = x + i * windows->channels;
-        if (!product->direct) {
-            inf_q8_windows_copy(windows, &product->terms, &cursor, 1, scratch->window, 0);
-            bytes = scratch->window;
-        }
-        gemms->widen(scratch->operands + i * product->operand_size, bytes, product->quads,
-                     product->direct ? flip : 0);
-    }
-}
-
-// Computes the sum of the bytes of each operand of a strip.
-static void sum_operands(const struct product_task *task, const struct strip *strip, size_t group,
-                         const struct scratch *scratch)
-{
-    const struct product *product = task->product;
-    const struct inf_q8_windows *windows = &product->windows;
-    struct inf_q8_cursor cursor = inf_q8_windows_start(windows, task->x, group, strip->first);
-    for (size_t i = 0; i < strip->count; i++) {
-        const uint8_t *bytes = task->x + (strip->first + i) * windows->channels;
-        uint8_t flip = product->terms.flip;
-        if (!product->direct) {
-            inf_q8_windows_copy(windows, &product->terms, &cursor, 1, scratch->window, 0);
-            bytes = scratch->window;
-            flip = 0;
-        }
-        scratch->sums[i] = product->gemms->sum(bytes, product->depth, flip);
-    }
-}
-
-// Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
-// are pixels of x that are read in place, or are written to `memory`.
-static void prepare_strip(const struct product_task *task, struct strip *strip, size_t group,
-                          char *memory)
-{
-    const struct product *product = task->product;
-    const struct scratch scratch = scratch_of(product, memory);
-    bool in_place = reads_in_place(product, strip);
-    strip->a = in_place ? task->x + strip->first * product->windows.channels : scratch.operands;
-    strip->a_step = in_place ? product->windows.channels : product->operand_size;
-    strip->sums = product->has_zeros ? scratch.sums : NULL;
-    // The sums come first: copying a window for its sum overwrites the operands.
-    if (product->has_zeros)
-        sum_operands(task, strip, group, &scratch);
-    if (!in_place)
-        copy_operands(task, strip, group, &scratch);
-}
-
-// Returns the number that the first pixel of a strip is a multiple of.
-static size_t strip_unit(const struct product *product)
-{
-    return product->gemms->begin != NULL ? INF_TILE_ROWS : 1;
-}
-
-static void product_tile(const void *context, size_t tile, size_t worker)
-{
-    const struct product_task *task = context;
-    const struct product *product = task->product;
-    size_t part = tile % product->panel_parts;
-    size_t index = tile / product->panel_parts;
-    size_t unit = strip_unit(product);
-    struct strip strip = {
-        .first = inf_native_strip_start(product->pixels, product->strips, index, unit)};
-    strip.count =
-        inf_native_strip_start(product->pixels, product->strips, index + 1, unit) - strip.first;
-    if (strip.count == 0)
-        return;
-    if (product->gemms->begin != NULL)
-        product->gemms->begin(product->tile_depth);
-    size_t begin = product->panel_count * part / product->panel_parts;
-    size_t end = product->panel_count * (part + 1) / product->panel_parts;
-    for (size_t group = 0; group < product->windows.groups; group++) {
-        prepare_strip(task, &strip, group, task->scratch + worker * product->scratch_step);
-        multiply_strip(task, &strip, product->panels + group * product->panel_count + begin,
-                       end - begin);
-    }
-    if (product->gemms->end != NULL)
-        product->gemms->end();
-}
-
-// Multiplies x with the packed weights.
-static void run_tiles(const struct product *product, const struct inf_cpu_step *step,
-                      const struct product_task *task)
-{
-    struct inf_cpu_tiles work = {product_tile, task, product->strips * product->panel_parts};
-    inf_cpu_team_run_tiles(step->team, &work, product->workers);
-}
+// --- running ---
 
 static void product_run(const struct inf_cpu_step *step)
 {
-    const struct product *product = step->state;
-    struct product_task task = {product, step->inputs[0], step->output, (char *)step->scratch};
-    run_tiles(product, step, &task);
+    const struct inf_q8_product *product = step->state;
+    inf_q8_product_run(product, step, step->inputs[0], step->output);
 }
 
 // Runs a product with constant weights and a computed zero point of x.
 static void shifted_run(const struct inf_cpu_step *step)
 {
-    struct product *product = step->state;
+    struct inf_q8_product *product = step->state;
     product->terms.x_zero = inf_q8_x_zero_of(step);
     set_biases(product);
     product_run(step);
@@ -425,26 +200,27 @@ static void shifted_run(const struct inf_cpu_step *step)
 // Runs a product whose weights, or numbers that are packed with the weights, are computed.
 static void packing_run(const struct inf_cpu_step *step)
 {
-    struct product *product = step->state;
+    struct inf_q8_product *product = step->state;
     const uint8_t *w = step->inputs[1];
     product->terms = inf_q8_params_of(step);
     product->terms.x_zero = inf_q8_x_zero_of(step);
-    struct product_task task = {product, step->inputs[0], step->output, (char *)step->scratch};
+    const uint8_t *x = step->inputs[0];
+    char *y = step->output;
     struct inf_cpu_bytes matrix = matrix_of(product);
     for (size_t i = 0; i < product->matrices; i++) {
         inf_cpu_bytes_pack(product->gemms, &matrix, w + i * product->depth * product->outputs,
                            product->w_memory);
         fill_panels(product, (struct packing){.w = product->w_memory});
-        run_tiles(product, step, &task);
-        task.x += product->pixels * product->windows.channels;
-        task.y += product->pixels * product->outputs * product->terms.y_size;
+        inf_q8_product_run(product, step, x, y);
+        x += product->pixels * product->windows.channels;
+        y += product->pixels * product->outputs * product->terms.y_size;
     }
 }
 
 // --- creating a step ---
 
 // Chooses the size of strips and the number of threads.
-static void choose_strips(struct product *product, struct inf_cpu_step *step)
+static void choose_strips(struct inf_q8_product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->windows.groups * product->depth * product->outputs / MACS_EACH + 1;
     product->workers = inf_native_choose_workers(step, product->pixels * macs);
@@ -457,7 +233,7 @@ static void choose_strips(struct product *product, struct inf_cpu_step *step)
         product->strips = 1;
         product->panel_parts = INF_MIN(product->panel_count, product->workers);
     }
-    product->strip_pixels = product->pixels / product->strips + strip_unit(product);
+    product->strip_pixels = product->pixels / product->strips + inf_q8_product_strip_unit(product);
 }
 
 // Returns true if operand `input` of the node is present and computed.
@@ -468,7 +244,7 @@ static bool is_computed(const struct inf_cpu_step *step, uint32_t input)
 }
 
 // Allocates memory for the weights that each run packs, and sets step->run.
-static enum inf_code prepare_packing(struct product *product, struct inf_cpu_step *step,
+static enum inf_code prepare_packing(struct inf_q8_product *product, struct inf_cpu_step *step,
                                      struct inf_error *err)
 {
     struct inf_cpu_bytes matrix = matrix_of(product);
@@ -481,7 +257,7 @@ static enum inf_code prepare_packing(struct product *product, struct inf_cpu_ste
 }
 
 // Allocates memory for the carries of all panels, whose weights are at packing->w.
-static enum inf_code alloc_carries(const struct product *product, struct inf_cpu_step *step,
+static enum inf_code alloc_carries(const struct inf_q8_product *product, struct inf_cpu_step *step,
                                    struct packing *packing, struct inf_error *err)
 {
     const int8_t *w = packing->w;
@@ -511,7 +287,7 @@ static enum inf_code alloc_carries(const struct product *product, struct inf_cpu
 }
 
 // Sets step->run, and packs now what does not change from run to run.
-static enum inf_code choose_run(struct product *product, struct inf_cpu_step *step,
+static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_step *step,
                                 struct inf_error *err)
 {
     bool packs = product->matrices > 1;
@@ -540,7 +316,7 @@ static enum inf_code choose_run(struct product *product, struct inf_cpu_step *st
 }
 
 // Chooses the kernels: those with tile registers if they are faster.
-static void choose_gemms(struct product *product, const struct inf_cpu_step *step)
+static void choose_gemms(struct inf_q8_product *product, const struct inf_cpu_step *step)
 {
     const struct inf_q8 *q8 = step->isa->q8;
     product->gemms = q8->gemm;
@@ -551,7 +327,7 @@ static void choose_gemms(struct product *product, const struct inf_cpu_step *ste
         product->gemms = q8->gemm_tile;
 }
 
-static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
+static enum inf_code product_make(struct inf_q8_product *product, struct inf_cpu_step *step,
                                   struct inf_error *err)
 {
     product->quads = (product->depth + 3) / 4;
@@ -564,7 +340,7 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     bool reads_x = product->direct && !widens && product->terms.flip == 0;
     if (reads_x && !product->has_zeros && product->gemms->begin == NULL)
         return INF_OK;
-    product->scratch_step = scratch_size(product);
+    product->scratch_step = inf_q8_product_scratch_size(product);
     step->scratch_count = inf_q8_scratch_count(product->workers * product->scratch_step);
     return INF_OK;
 }
@@ -572,7 +348,7 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
 // Returns true if the operand of a pixel of y is a pixel of x, provided that windows are 1x1. The
 // size of a pixel must be a multiple of four bytes, because kernels read four bytes at a time and
 // must not read beyond the last pixel.
-static bool is_direct(const struct product *product)
+static bool is_direct(const struct inf_q8_product *product)
 {
     return product->windows.groups == 1 && product->depth % INF_CPU_QUAD == 0;
 }
@@ -588,8 +364,8 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     const struct inf_node *node = step->node;
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, node, 0);
     const struct inf_shape *filter = inf_cpu_input_shape(step->graph, node, 1);
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
-    struct product *product = step->state;
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_q8_product), err));
+    struct inf_q8_product *product = step->state;
     inf_node_windows(step->graph, node, &product->windows.height, &product->windows.width);
     product->windows.channels = (size_t)x->dims[3];
     product->windows.groups = (size_t)node->attrs.qconv2d.groups;
@@ -645,8 +421,8 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     const struct inf_node *node = step->node;
     const struct inf_shape *a = inf_cpu_input_shape(step->graph, node, 0);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
-    struct product *product = step->state;
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_q8_product), err));
+    struct inf_q8_product *product = step->state;
     product->depth = (size_t)a->dims[a->rank - 1];
     product->windows.channels = product->depth;
     product->windows.inputs = product->depth;
