@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admins set with --persist: flags of the daemon and settings of models, in one file of the
-// daemon's own, so that they hold after a restart. Used by one thread at a time.
+// The flags and the settings of models that admins have set with --persist. They are written to a
+// file of the daemon, so that they hold after a restart. Used by one thread at a time.
 #ifndef INF_DAEMON_CONFIG_PERSISTED_H
 #define INF_DAEMON_CONFIG_PERSISTED_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes messages from the loader thread to the loop, in a list. An eventfd is readable while the
-// list is not empty. The memory of a job's last message is a part of the job, so the loader can
-// report how the job ended even if memory is exhausted.
+// list is not empty. The last message of a job says how the job ended. Its memory is a part of the
+// job, so the message can be sent even if memory is exhausted.
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

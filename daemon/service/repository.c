@@ -123,7 +123,8 @@ void inf_service_free_load(struct inf_service *service, struct inf_load *load)
 
 void inf_service_release_load(struct inf_service *service, struct inf_load *load)
 {
-    // The job writes the persistent setting although the client has left, so the flag must follow.
+    // The job still writes the new value to the file of persistent settings. The flag must get this
+    // value too, so the load is kept until the job has ended.
     if (load->persistence != INF_PERSIST_NOT && !load->ended)
         load->abandoned = true;
     else

@@ -30,9 +30,9 @@ struct inf_cpu_panels_table {
     struct inf_cpu_panels *buckets[INF_CPU_PANELS_BUCKETS];
 };
 
-// Adds panels, of which the caller has the only reference, to the table, and returns them. If the
-// table has equal ones, takes a reference to those and returns them instead; the panels of the
-// caller are then unchanged. Panels with lower halves are not compared.
+// Adds panels to the table and returns them. If the table already has panels with the same bytes,
+// takes a reference to those and returns them instead; the caller then frees its own panels. The
+// caller has the only reference to the panels. Panels with lower halves are not compared.
 struct inf_cpu_panels *inf_cpu_panels_add(struct inf_cpu_panels_table *table,
                                           struct inf_cpu_panels *panels);
 

@@ -5,11 +5,12 @@
 // If kernels subtract it, each pixel needs the sum of its bytes, and each result a multiplication.
 // The difference of weight and zero point needs nine bits.
 //
-// The idea: pack the low eight bits of the difference, as a signed number. What they leave out, the
-// carry, is 256 times -1, 0 or 1. The range of the bytes was chosen for the largest and smallest
-// weight of all channels, so that in usual models one or two channels have carries at all. Kernels
-// add the carries of the few groups of four rows that have any (struct inf_q8_carry). The bytes of
-// the model can be restored from the packed ones.
+// The idea: pack the low eight bits of the difference, as a signed number. The rest of the
+// difference is called its carry; it is -256, 0 or 256. The zero point was chosen for the largest
+// and the smallest weight of all channels, so that in most models only one or two channels have
+// carries other than 0. Kernels add the products with carries separately, and only for groups of
+// four rows in which a carry is not 0 (struct inf_q8_carry). The bytes of the model can be restored
+// from the packed ones.
 #include "backends/cpu/quantized/fold.h"
 
 #include <stdlib.h>

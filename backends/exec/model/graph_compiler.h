@@ -42,10 +42,10 @@ enum inf_code inf_graph_compiler_pin(struct inf_graph_compiler *compiler,
                                      uint32_t count, struct inf_error *err) INF_NODISCARD;
 
 // Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
-// graph for a history of so many rows (history.h) instead; has_history must be true. *out_new_rows
-// is the number of rows that a run then appends, otherwise 0. The constants of the graph must be in
-// memory. `cancelled` ends the work when it becomes true; NULL: it is not cancellable. The caller
-// destroys *out_graph.
+// graph for a history of so many rows (history.h) instead; has_history must be true. Then
+// *out_new_rows is the number of rows that each run appends; otherwise it is 0. The constants of
+// the graph must be in memory. `cancelled` ends the work when it becomes true; NULL: it is not
+// cancellable. The caller destroys *out_graph.
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the graph.
 // INF_UNSUPPORTED, INF_RANGE, INF_EXHAUSTED  as inf_history_build().

@@ -9,22 +9,23 @@
 struct inf_history_append {
     uint32_t input; // the input, by its value
     uint32_t rows;  // the value with the new rows
-    uint32_t
-        positions; // i32 [batch]: where the rows begin; INF_VALUE_NONE: behind the input's rows
+    // i32 [batch]: the row at which the new rows begin; INF_VALUE_NONE: behind the input's rows
+    uint32_t positions;
     int32_t axis;
     // Valid if there are positions: the rows that stay are those for which `kept` is true, that is,
     // keys < positions + count.
     uint32_t kept, keys, count;
 };
 
-// Finds out whether `value` is a value that no node computes, followed by new rows along an axis of
-// unknown size. Returns false if it is something else. If there are positions, the caller asks
-// inf_history_append_keeps_rows() too.
+// Returns true if `value` is an input of the graph with new rows behind it, along an axis whose
+// size is not known, and fills *append. If append->positions is set, the caller must also call
+// inf_history_append_keeps_rows().
 bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
                              struct inf_history_append *append);
 
-// Returns true if the rows that stay are those up to the last new one, in one sequence. `sample` is
-// the graph with known shapes, and with the elements that follow from them.
+// Returns true if the batch is one sequence, and the rows that stay are all rows up to the last new
+// one. `sample` is a copy of the graph in which shapes are known, and so are the elements of values
+// that depend on shapes only.
 bool inf_history_append_keeps_rows(const struct inf_graph *sample,
                                    const struct inf_history_append *append);
 

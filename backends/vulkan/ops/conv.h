@@ -57,8 +57,9 @@ void vk_conv_flatten(struct vk_conv *conv);
 void vk_conv_init_filter(struct vk_conv *conv, const struct vk_lowering *lowering, uint32_t groups);
 
 // Describes a product of a matrix of `rows` rows and `k` columns with a constant one of `k` rows
-// and `n` columns: a convolution with one tap, whose pixels are the rows. `transposed`: the
-// constant matrix is stored as [n][k]. Sets the same members as vk_conv_init_filter().
+// and `n` columns: a convolution with one tap, whose pixels are the rows. If `transposed` is true,
+// the constant matrix is stored as n rows of k numbers. Sets the same members as
+// vk_conv_init_filter().
 void vk_conv_init_rows(struct vk_conv *conv, uint32_t rows, uint32_t k, uint32_t n,
                        bool transposed);
 

@@ -419,7 +419,7 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
         cr_expect_eq(served.ladder.rungs[i].rows, measured.rungs[i].rows);
         cr_expect_eq(served.ladder.rungs[i].run_ns, measured.rungs[i].run_ns);
     }
-    // The ladder is taken for this device, these options and this limit only.
+    // The ladder is used only with the same device, options and limit.
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 16));
     served.device = ref;
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));

@@ -185,8 +185,8 @@ static int64_t read_support(struct inf_onnx_scope *s, struct support *support, i
 
 // Adds a constant [vectors, pairs]: the coefficient of each support vector in the machine of each
 // pair of classes, or 0 if the vector is of neither class. The attribute is a matrix
-// [classes - 1, vectors]. For the pair (i, j), i < j, the coefficient of a vector of class i is in
-// row j - 1, and that of a vector of class j is in row i.
+// [classes - 1, vectors]. For the pair of classes i < j, a vector of class i has its coefficient in
+// row j - 1 of the matrix, and a vector of class j has its coefficient in row i.
 static uint32_t add_coefficients(struct inf_onnx_scope *s, const struct machine *machine,
                                  const struct support *support)
 {
