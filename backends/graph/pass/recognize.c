@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass `recognize`: replaces gelu, silu, and RMS and layer normalisations that exporters write
-// with sums, products and powers by one node.
+// with sums, products and powers by one node, and padding that they write as a concatenation.
 //
 //     x * (erf(x / sqrt(2)) + 1) * 0.5                                   gelu
 //     x * 0.5 * (tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)) + 1)          gelu_tanh
@@ -190,5 +190,8 @@ enum inf_code inf_pass_recognize(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < node_count; i++)
         if (!rewrite->removed[i])
             INF_TRY(inf_recognize_norm(rewrite, i));
+    for (uint32_t i = 0; i < node_count; i++)
+        if (!rewrite->removed[i])
+            INF_TRY(inf_recognize_pad(rewrite, i));
     return INF_OK;
 }

@@ -33,4 +33,8 @@ enum inf_code inf_recognize_replace(struct inf_rewrite *rewrite, uint32_t node, 
 // to the result of a normalisation become operands of the normalisation.
 enum inf_code inf_recognize_norm(struct inf_rewrite *rewrite, uint32_t node) INF_NODISCARD;
 
+// Replaces the node by a pad node if it is a concatenation of one computed tensor with constants
+// that are filled with one number.
+enum inf_code inf_recognize_pad(struct inf_rewrite *rewrite, uint32_t node) INF_NODISCARD;
+
 #endif

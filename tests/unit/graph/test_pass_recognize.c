@@ -222,3 +222,91 @@ Test(recognize, other_norms_stay)
     cr_assert_eq(count_after(add_binary(INF_BINARY_DIV, x, add_unary(INF_UNARY_SQRT, sum))), 5);
     inf_graph_destroy(&graph);
 }
+
+// --- padding ---
+
+// Returns concat(front, x, back) over the last axis, where x is [2, 3, 4] and the constants, whose
+// last dimension is 2, have these elements.
+static uint32_t add_joined(const float front[12], const float back[12])
+{
+    uint32_t inputs[3], count = 0;
+    if (front != NULL)
+        inputs[count++] = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(2, 3, 2), front);
+    inputs[count++] = x;
+    if (back != NULL)
+        inputs[count++] = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(2, 3, 2), back);
+    uint32_t y = add_node(graph, INF_OP_CONCAT, "concat", inputs, count, 1);
+    last_attrs(graph)->concat.axis = -1;
+    return y;
+}
+
+static void fill_elements(float elements[12], float number)
+{
+    for (int i = 0; i < 12; i++)
+        elements[i] = number;
+}
+
+static void expect_pad(uint32_t y, int64_t before, int64_t behind, float number)
+{
+    int64_t amounts[6];
+    uint32_t count;
+    cr_assert_eq(count_after(y), 1);
+    const struct inf_node *pad = &graph->nodes[0];
+    cr_assert_eq(pad->op, INF_OP_PAD);
+    cr_assert_eq(pad->attrs.pad.mode, INF_PAD_CONSTANT);
+    cr_assert_eq(pad->inputs[0], x);
+    cr_assert(inf_graph_const_ints(graph, pad->inputs[1], amounts, 6, &count) && count == 6);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(amounts[i], 0);
+    cr_assert_eq(amounts[4], before);
+    cr_assert_eq(amounts[5], behind);
+    cr_assert_eq(memcmp(data_of(graph, pad->inputs[2]), &number, sizeof number), 0);
+    inf_graph_destroy(&graph);
+}
+
+Test(recognize, constants_of_one_number_beside_a_tensor_become_padding)
+{
+    float number[12];
+    static const float numbers[] = {0, -0.0f, 2.5f};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(numbers); i++) {
+        fill_elements(number, numbers[i]);
+        begin_graph();
+        expect_pad(add_joined(NULL, number), 0, 2, numbers[i]);
+        begin_graph();
+        expect_pad(add_joined(number, NULL), 2, 0, numbers[i]);
+        begin_graph();
+        expect_pad(add_joined(number, number), 2, 2, numbers[i]);
+    }
+}
+
+// Asserts that the pass leaves the concatenation.
+static void expect_concat(uint32_t y)
+{
+    cr_assert_eq(count_after(y), 1);
+    cr_assert_eq(graph->nodes[0].op, INF_OP_CONCAT);
+    inf_graph_destroy(&graph);
+}
+
+Test(recognize, other_concatenations_stay)
+{
+    float zeros[12], last[12], negative[12];
+    fill_elements(zeros, 0);
+    fill_elements(last, 0);
+    fill_elements(negative, -0.0f);
+    last[11] = 1;
+    begin_graph();
+    expect_concat(add_joined(NULL, last));
+    begin_graph();
+    expect_concat(add_joined(zeros, negative));
+    begin_graph();
+    expect_concat(add_joined(NULL, NULL));
+    begin_graph();
+    uint32_t y = node(graph, INF_OP_CONCAT, "two", x, x,
+                      add_constant(graph, INF_DTYPE_F32, INF_SHAPE(2, 3, 2), zeros));
+    last_attrs(graph)->concat.axis = -1;
+    expect_concat(y);
+    // An unknown dimension, which the constant demands to be 2.
+    graph = new_graph();
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(-1, 3, 4));
+    expect_concat(add_joined(NULL, zeros));
+}
