@@ -92,14 +92,16 @@ static uint32_t add_binary(struct maker *maker, uint32_t x)
 }
 
 // Adds a node that combines x with the latest value of the same shape, or with x itself if no other
-// value has that shape.
+// value has that shape. A third of the concatenations have a constant as the first operand.
 static uint32_t add_sum(struct maker *maker, uint32_t x, bool joins)
 {
     uint32_t other = x;
     for (uint32_t i = 0; i < maker->count; i++)
         if (inf_shape_equal(shape_of(maker, maker->values[i]), shape_of(maker, x)))
             other = maker->values[i];
-    const uint32_t inputs[] = {x, other};
+    const struct inf_shape own = *shape_of(maker, x);
+    uint32_t first = joins && draw_below(maker, 3) == 0 ? add_constant(maker, &own) : x;
+    const uint32_t inputs[] = {first, other};
     uint32_t y = add_node(maker, joins ? INF_OP_CONCAT : INF_OP_BINARY, inputs, 2);
     if (joins)
         last_attrs(maker)->concat.axis =
@@ -136,15 +138,15 @@ static uint32_t add_reduce(struct maker *maker, uint32_t x)
 
 static uint32_t add_axis(struct maker *maker, uint32_t x, bool squeeze)
 {
-    const struct inf_shape *shape = shape_of(maker, x);
+    const struct inf_shape shape = *shape_of(maker, x);
     uint32_t y = add_node(maker, squeeze ? INF_OP_SQUEEZE : INF_OP_EXPAND_DIMS, &x, 1);
     struct inf_ints *axes =
         squeeze ? &last_attrs(maker)->squeeze.axes : &last_attrs(maker)->expand_dims.axes;
-    for (int32_t i = 0; squeeze && i < shape->rank && axes->count == 0; i++)
-        if (shape->dims[i] == 1)
+    for (int32_t i = 0; squeeze && i < shape.rank && axes->count == 0; i++)
+        if (shape.dims[i] == 1)
             axes->values[axes->count++] = i;
     if (!squeeze)
-        axes->values[axes->count++] = draw_below(maker, (uint32_t)shape->rank + 1);
+        axes->values[axes->count++] = draw_below(maker, (uint32_t)shape.rank + 1);
     return y;
 }
 

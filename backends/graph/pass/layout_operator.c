@@ -179,9 +179,6 @@ static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *
     if (*view == NULL)
         return false;
     for (uint32_t i = 0; i < inputs; i++) {
-        const struct inf_layout_view *own = inf_layout_find_view(layout, node->inputs[i]);
-        if (family == FAMILY_CONCAT && own->source == INF_VALUE_NONE)
-            return false;
         if (!can_join(layout, *view, node->inputs[i]))
             return false;
     }
