@@ -4,17 +4,20 @@
 #include <assert.h>
 #include <string.h>
 
+#include "backends/cpu/kernels/transpose.h"
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
 #define AXES_MAX   (2 * INF_LIMIT_RANK)
-#define SQUARE     16                 // columns that a transposition copies at a time
+#define SQUARE     ((size_t)16)       // columns that a transposition copies at a time
 #define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
-// Rows that a transposition copies at a time. Rows of y are often 4 KiB apart, and a cache of 8 or
-// 12 ways keeps only as many of such lines.
-#define FEW_ROWS ((size_t)8)
+// Rows that a transposition copies at a time: the side of its largest tile. Rows of y are often
+// 4 KiB apart, and a cache of 8 or 12 ways keeps only as many of such lines, so more would be worse.
+#define FEW_ROWS ((size_t)16)
 // Rows of y this far apart are in different pages or nearly so.
 #define FAR_BYTES ((size_t)1024)
+// Rows of y this close are in the same cache line or in neighbouring ones.
+#define CLOSE_BYTES ((size_t)64)
 
 // Nested loops that write one result. The last loop of the list is the innermost. The step of a
 // loop is the distance in bytes between its elements in x. The elements of the result are
@@ -28,6 +31,7 @@ struct strided {
     int32_t across; // the axis that is contiguous in x; -1 if there is none or it is the innermost
     size_t outer;   // iterations of all loops except the innermost one and `across`
     size_t row_bytes; // bytes that the innermost loop copies
+    size_t part_rows; // with `across`: iterations of `across` that are copied at a time
     size_t y_steps[AXES_MAX];
 };
 
@@ -57,6 +61,17 @@ static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
     }
     strided->dims[strided->rank] = dim;
     strided->steps[strided->rank++] = step;
+}
+
+// Returns the number of rows of a matrix that are transposed at a time. Large matrices are divided
+// between threads. A cache line of y with few columns has those of several matrices, so few rows of
+// all matrices are copied before the next rows.
+static size_t choose_part_rows(const struct strided *strided)
+{
+    bool far = strided->y_steps[strided->across] >= FAR_BYTES;
+    if (far && strided->dims[strided->rank - 1] < SQUARE)
+        return FEW_ROWS;
+    return (TASK_BYTES / strided->row_bytes / SQUARE + 1) * SQUARE;
 }
 
 // Ends the list of loops: moves the innermost loop to the end, and derives the other members of
@@ -89,6 +104,8 @@ static void close_axes(struct strided *strided)
     for (int32_t axis = 0; axis < last; axis++)
         strided->outer *= axis == strided->across ? 1 : strided->dims[axis];
     strided->row_bytes = strided->dims[last] * strided->element;
+    if (strided->across >= 0)
+        strided->part_rows = choose_part_rows(strided);
 }
 
 // An iteration of the outer loops: the number of each loop's iteration, and the addresses.
@@ -171,40 +188,40 @@ static void copy_row(const struct strided *strided, const char *x, char *y)
                      strided->element);
 }
 
-// Copies rows `begin` to `stop` of an element matrix to its transpose, a few rows and columns after
-// the other, so that each cache line of x and y is used completely before it is evicted.
+// Transposes rows `begin` to `stop` of a matrix, a few rows and columns after the other, so that each
+// cache line of x and y is used completely before it is evicted.
 static void transpose_plane(const struct strided *strided, const char *x, char *y, size_t begin,
                             size_t stop)
 {
-    int32_t last = strided->rank - 1;
-    size_t columns = strided->dims[last];
+    ptrdiff_t x_step = strided->steps[strided->rank - 1];
+    size_t columns = strided->dims[strided->rank - 1], element = strided->element;
     size_t y_step = strided->y_steps[strided->across];
+    // Rows that are close to each other in y, such as pixels of three channels, share cache lines.
+    size_t rows = y_step <= CLOSE_BYTES ? stop - begin : FEW_ROWS;
     for (size_t c = 0; c < columns; c += SQUARE) {
-        size_t end = INF_MIN(c + SQUARE, columns);
-        for (size_t r = begin; r < stop; r += FEW_ROWS) {
-            size_t some = INF_MIN(stop - r, FEW_ROWS);
-            for (size_t i = c; i < end; i++)
-                copy_strided(strided->element, some,
-                             x + (ptrdiff_t)i * strided->steps[last] + r * strided->element,
-                             (ptrdiff_t)strided->element, y + r * y_step + i * strided->element,
-                             y_step);
-        }
+        size_t some_columns = INF_MIN(columns - c, SQUARE);
+        for (size_t r = begin; r < stop; r += rows)
+            inf_transpose(element, INF_MIN(stop - r, rows), some_columns,
+                          x + (ptrdiff_t)c * x_step + r * element, x_step,
+                          y + r * y_step + c * element, y_step);
     }
 }
 
-// Transposes `count` matrices from number `first` on. A cache line of y with few columns has those
-// of several matrices. Therefore some rows of all matrices are copied before the next rows.
-static void transpose_planes(const struct strided_task *task, size_t first, size_t count)
+// Transposes `count` parts of matrices from number `first` on. Part 0 of each matrix comes first,
+// then part 1 of each, and so on.
+static void transpose_parts(const struct strided_task *task, size_t first, size_t count)
 {
     const struct strided *strided = task->strided;
     size_t rows = strided->dims[strided->across];
-    bool far = strided->y_steps[strided->across] >= FAR_BYTES;
-    size_t part = far && strided->dims[strided->rank - 1] < SQUARE ? FEW_ROWS : rows;
-    for (size_t r = 0; r < rows; r += part) {
+    for (size_t end = first + count; first < end;) {
+        size_t begin = first / strided->outer * strided->part_rows;
+        size_t some = INF_MIN(end - first, strided->outer - first % strided->outer);
         struct place place = {.x = task->x + strided->start, .y = task->y};
-        locate_loop(strided, first, &place);
-        for (size_t i = 0; i < count; i++, advance_loop(strided, &place))
-            transpose_plane(strided, place.x, place.y, r, INF_MIN(r + part, rows));
+        locate_loop(strided, first % strided->outer, &place);
+        for (size_t i = 0; i < some; i++, advance_loop(strided, &place))
+            transpose_plane(strided, place.x, place.y, begin,
+                            INF_MIN(begin + strided->part_rows, rows));
+        first += some;
     }
 }
 
@@ -214,7 +231,7 @@ static void strided_tile(const void *context, size_t first, size_t count)
     const struct strided *strided = task->strided;
     struct place place = {.x = task->x + strided->start, .y = task->y};
     if (strided->across >= 0) {
-        transpose_planes(task, first, count);
+        transpose_parts(task, first, count);
         return;
     }
     locate_loop(strided, first, &place);
@@ -228,9 +245,13 @@ static void strided_run(const struct inf_cpu_step *step)
     for (uint32_t i = 0; i < set->count; i++) {
         const struct strided *strided = &set->parts[i];
         struct strided_task task = {strided, step->inputs[0], step->outputs[i]};
-        size_t bytes =
-            strided->row_bytes * (strided->across >= 0 ? strided->dims[strided->across] : 1);
-        inf_native_run_range(step, &(struct inf_native_range){strided_tile, &task, strided->outer,
+        size_t items = strided->outer, bytes = strided->row_bytes;
+        if (strided->across >= 0) {
+            size_t rows = strided->dims[strided->across];
+            items *= (rows + strided->part_rows - 1) / strided->part_rows;
+            bytes *= INF_MIN(strided->part_rows, rows);
+        }
+        inf_native_run_range(step, &(struct inf_native_range){strided_tile, &task, items,
                                                               TASK_BYTES / (bytes + 1) + 1});
     }
 }

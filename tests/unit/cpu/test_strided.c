@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposes on the cpu device with rows far apart, with rows of two or four elements, and with
-// sizes that are no multiple of what is copied at a time. Each element is its index in x.
+// sizes that are no multiple of what is copied at a time.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,27 +74,24 @@ static size_t source_of(const struct test_case *test, size_t at)
     return index;
 }
 
-static void check_transpose(const struct test_case *test)
+// Transposes elements of `dtype` with random bytes.
+static void check_transpose(const struct test_case *test, enum inf_dtype dtype)
 {
-    size_t count = 1;
+    size_t count = 1, element = inf_dtype_size(dtype);
     for (int axis = 0; axis < AXES; axis++)
         count *= (size_t)test->dims[axis];
-    int32_t *x = malloc(count * sizeof(*x)), *y = malloc((count + 1) * sizeof(*y));
+    uint8_t *x = malloc(count * element), *y = malloc((count + 1) * element);
+    uint32_t random = 1;
+    for (size_t i = 0; i < count * element; i++)
+        x[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+    memset(y, 0xee, (count + 1) * element);
+    run_transpose(test, dtype, x, y);
     for (size_t i = 0; i < count; i++)
-        x[i] = (int32_t)i;
-    memset(y, 0xee, (count + 1) * sizeof(*y));
-    run_transpose(test, INF_DTYPE_I32, x, y);
-    for (size_t i = 0; i < count; i++)
-        cr_assert_eq((size_t)y[i], source_of(test, i), "element %zu is %d, wanted %zu", i, y[i],
-                     source_of(test, i));
-    cr_assert_eq((uint32_t)y[count], 0xeeeeeeeeu);
-    // The same with elements of one byte, whose rows are a quarter as long.
-    uint8_t *bytes = (uint8_t *)x, *moved = (uint8_t *)y;
-    for (size_t i = 0; i < count; i++)
-        bytes[i] = (uint8_t)(i * 167 >> 3);
-    run_transpose(test, INF_DTYPE_U8, bytes, moved);
-    for (size_t i = 0; i < count; i++)
-        cr_assert_eq(moved[i], (uint8_t)(source_of(test, i) * 167 >> 3), "byte %zu", i);
+        cr_assert_arr_eq(y + i * element, x + source_of(test, i) * element, element,
+                         "element %zu of %zu bytes is not element %zu of x", i, element,
+                         source_of(test, i));
+    for (size_t i = 0; i < element; i++)
+        cr_assert_eq(y[count * element + i], 0xee, "written past the end");
     free(x);
     free(y);
 }
@@ -112,7 +109,14 @@ Test(strided, copies_every_element_to_its_place)
         {{5, 1, 13, 17, 9}, {4, 3, 2, 1, 0}},   // all axes reversed
         {{1, 3, 1, 21, 300}, {0, 2, 3, 4, 1}},  // 3 channels to the back: rows side by side
         {{1, 1, 300, 21, 15}, {0, 2, 4, 1, 3}}, // 15 rows of 21 elements in each of 300 planes
+        {{1, 3, 1, 151, 303}, {0, 2, 3, 4, 1}}, // 3 channels of many elements: divided
+        {{1, 151, 1, 301, 3}, {0, 2, 4, 1, 3}}, // the way back
+        {{1, 1, 1, 517, 259}, {0, 1, 2, 4, 3}}, // one large matrix, divided between threads
+        {{2, 1, 1, 259, 517}, {0, 1, 2, 4, 3}}, // two of them
     };
+    static const enum inf_dtype dtypes[] = {INF_DTYPE_U8, INF_DTYPE_F16, INF_DTYPE_I32,
+                                            INF_DTYPE_I64};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++)
-        check_transpose(&cases[i]);
+        for (size_t k = 0; k < INF_ARRAY_LENGTH(dtypes); k++)
+            check_transpose(&cases[i], dtypes[k]);
 }
