@@ -12,7 +12,7 @@
 #define SQUARE     ((size_t)16)       // columns that a transposition copies at a time
 #define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
 // Rows that a transposition copies at a time: the side of its largest tile. Rows of y are often
-// 4 KiB apart, and a cache of 8 or 12 ways keeps only as many of such lines, so more would be worse.
+// 4 KiB apart, and a cache of 8 or 12 ways keeps only as many of such lines: more would be worse.
 #define FEW_ROWS ((size_t)16)
 // Rows of y this far apart are in different pages or nearly so.
 #define FAR_BYTES ((size_t)1024)
@@ -188,8 +188,8 @@ static void copy_row(const struct strided *strided, const char *x, char *y)
                      strided->element);
 }
 
-// Transposes rows `begin` to `stop` of a matrix, a few rows and columns after the other, so that each
-// cache line of x and y is used completely before it is evicted.
+// Transposes rows `begin` to `stop` of a matrix, a few rows and columns after the other, so that
+// each cache line of x and y is used completely before it is evicted.
 static void transpose_plane(const struct strided *strided, const char *x, char *y, size_t begin,
                             size_t stop)
 {
