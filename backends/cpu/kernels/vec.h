@@ -82,6 +82,34 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
+#define INF_VEC_SCALE // vec_scale(), vec_round(), vec_below() and vec_near_reciprocal() exist
+
+// v * 2^n for whole n of any size, rounded once, also if the result is subnormal.
+INF_VEC_INLINE inf_vec vec_scale(inf_vec v, inf_vec n)
+{
+    return _mm512_scalef_ps(v, n);
+}
+
+// v rounded to the nearest integer.
+INF_VEC_INLINE inf_vec vec_round(inf_vec v)
+{
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// v < bound ? yes : no
+INF_VEC_INLINE inf_vec vec_below(inf_vec v, float bound, inf_vec yes, inf_vec no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(v, vec_all(bound), _CMP_LT_OQ), no, yes);
+}
+
+// 1 / v within one unit in the last place, for v between 2^-100 and 2^100. A division takes as long
+// as all of the exponential function before it.
+INF_VEC_INLINE inf_vec vec_near_reciprocal(inf_vec v)
+{
+    inf_vec near = _mm512_rcp14_ps(v);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(v, near, vec_all(1)), near, near);
+}
+
 // Reads lanes as 32-bit words. Returns the bits `mask` of each word, and the bits of `base`.
 INF_VEC_INLINE inf_vec vec_field(inf_vec words, uint32_t mask, float base)
 {
