@@ -261,5 +261,33 @@ const char *inf_activation_name(enum inf_activation activation)
     return activation < INF_ACTIVATION_COUNT ? activation_names[activation] : "?";
 }
 
+enum inf_unary_kind inf_activation_unary(enum inf_activation activation)
+{
+    switch (activation) {
+    case INF_ACTIVATION_RELU:
+        return INF_UNARY_RELU;
+    case INF_ACTIVATION_RELU6:
+        return INF_UNARY_RELU6;
+    case INF_ACTIVATION_SIGMOID:
+        return INF_UNARY_SIGMOID;
+    case INF_ACTIVATION_TANH:
+        return INF_UNARY_TANH;
+    case INF_ACTIVATION_ELU:
+        return INF_UNARY_ELU;
+    case INF_ACTIVATION_LEAKY_RELU:
+        return INF_UNARY_LEAKY_RELU;
+    case INF_ACTIVATION_HARD_SWISH:
+        return INF_UNARY_HARD_SWISH;
+    case INF_ACTIVATION_SILU:
+        return INF_UNARY_SILU;
+    case INF_ACTIVATION_GELU:
+        return INF_UNARY_GELU;
+    case INF_ACTIVATION_GELU_TANH:
+        return INF_UNARY_GELU_TANH;
+    default:
+        return INF_UNARY_COUNT;
+    }
+}
+
 _Static_assert(INF_ARRAY_LENGTH(dtype_names) == INF_DTYPE_COUNT, "a name for every dtype");
 _Static_assert(sizeof(enum inf_padding) == sizeof(int32_t), "enum attributes are read as int32_t");

@@ -337,5 +337,8 @@ const char *inf_unary_name(enum inf_unary_kind kind);
 const char *inf_binary_name(enum inf_binary_kind kind);
 // Returns the name of an activation, for messages; "?" if it is out of range.
 const char *inf_activation_name(enum inf_activation activation);
+// Returns the unary kind that computes the same function as an activation; INF_UNARY_COUNT if there
+// is none, for none, clip and prelu.
+enum inf_unary_kind inf_activation_unary(enum inf_activation activation);
 
 #endif

@@ -298,26 +298,12 @@ struct inf_ref_activation inf_ref_node_activation(const struct inf_node *node)
 double inf_ref_activate(const struct inf_ref_activation *activation, double value,
                         double prelu_alpha)
 {
-    switch (activation->kind) {
-    case INF_ACTIVATION_RELU:
-        return inf_ref_unary_value(INF_UNARY_RELU, value, 0, 0);
-    case INF_ACTIVATION_RELU6:
-        return inf_ref_unary_value(INF_UNARY_RELU6, value, 0, 0);
-    case INF_ACTIVATION_CLIP:
+    enum inf_unary_kind kind = inf_activation_unary(activation->kind);
+    if (kind != INF_UNARY_COUNT)
+        return inf_ref_unary_value(kind, value, activation->alpha, 0);
+    if (activation->kind == INF_ACTIVATION_CLIP)
         return clip_value(value, activation->min, activation->max);
-    case INF_ACTIVATION_SIGMOID:
-        return inf_ref_unary_value(INF_UNARY_SIGMOID, value, 0, 0);
-    case INF_ACTIVATION_TANH:
-        return tanh(value);
-    case INF_ACTIVATION_ELU:
-        return inf_ref_unary_value(INF_UNARY_ELU, value, activation->alpha, 0);
-    case INF_ACTIVATION_LEAKY_RELU:
-        return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, activation->alpha, 0);
-    case INF_ACTIVATION_HARD_SWISH:
-        return inf_ref_unary_value(INF_UNARY_HARD_SWISH, value, 0, 0);
-    case INF_ACTIVATION_PRELU:
+    if (activation->kind == INF_ACTIVATION_PRELU)
         return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, prelu_alpha, 0);
-    default:
-        return value;
-    }
+    return value;
 }

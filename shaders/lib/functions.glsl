@@ -254,6 +254,12 @@ float activate(uint function, float x, float low, float high)
         return x < 0.0 ? low * x : x;
     case FN_HARD_SWISH:
         return x * clip(x + 3.0, 0.0, 6.0) / 6.0;
+    case FN_GELU:
+        return gelu_of(x);
+    case FN_GELU_TANH:
+        return x / (1.0 + exp_of(-x * fma(0.0713548162726, x * x, 1.59576912161)));
+    case FN_SILU:
+        return x / (1.0 + exp_of(-x));
     default:
         return x;
     }
@@ -330,12 +336,6 @@ float apply(uint function, float x, float low, float high)
         return x > 0.0 ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x));
     case FN_SELU:
         return 1.0507009873554805 * (x < 0.0 ? 1.6732632423543772 * expm1_of(x) : x);
-    case FN_GELU:
-        return gelu_of(x);
-    case FN_GELU_TANH:
-        return x / (1.0 + exp_of(-x * fma(0.0713548162726, x * x, 1.59576912161)));
-    case FN_SILU:
-        return x / (1.0 + exp_of(-x));
     case FN_IS_NAN:
         return is_nan(x) ? 1.0 : 0.0;
     default:

@@ -57,7 +57,7 @@ static void draw_activation(struct net *net, enum inf_activation *kind, float *m
 {
     static const enum inf_activation kinds[] = {INF_ACTIVATION_NONE, INF_ACTIVATION_RELU6,
                                                 INF_ACTIVATION_CLIP, INF_ACTIVATION_LEAKY_RELU,
-                                                INF_ACTIVATION_TANH};
+                                                INF_ACTIVATION_TANH, INF_ACTIVATION_SILU};
     *kind = kinds[draw_below(net, INF_ARRAY_LENGTH(kinds))];
     *min = -0.5f;
     *max = 2;

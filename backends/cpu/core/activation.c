@@ -31,6 +31,24 @@ enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation)
     }
 }
 
+inf_simd_map_fn *inf_cpu_activation_map(enum inf_activation activation, const struct inf_simd *simd)
+{
+    switch (activation) {
+    case INF_ACTIVATION_TANH:
+        return simd->tanh;
+    case INF_ACTIVATION_SIGMOID:
+        return simd->sigmoid;
+    case INF_ACTIVATION_SILU:
+        return simd->silu;
+    case INF_ACTIVATION_GELU:
+        return simd->gelu;
+    case INF_ACTIVATION_GELU_TANH:
+        return simd->gelu_tanh;
+    default:
+        return NULL;
+    }
+}
+
 enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const struct inf_node *node,
                                        const struct inf_cpu_activation *activation, uint32_t prelu,
                                        size_t channels, struct inf_error *err)

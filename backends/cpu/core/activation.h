@@ -28,6 +28,11 @@ void inf_cpu_activation_bounds(const struct inf_cpu_activation *activation, floa
 // such operator.
 enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation);
 
+// Returns the inner loop that computes an activation on the results of an operator, whether XNNPACK
+// or a native kernel computed them; NULL if the activation needs no such loop.
+inf_simd_map_fn *inf_cpu_activation_map(enum inf_activation activation,
+                                        const struct inf_simd *simd);
+
 // Returns true if XNNPACK accepts `alpha` as the parameter of `kind`, or if `kind` has no such
 // parameter.
 bool inf_cpu_unary_alpha_ok(enum inf_unary_kind kind, float alpha);

@@ -31,10 +31,7 @@ struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *ste
         epilogue.slopes = inf_cpu_const_f32(step->graph, node, prelu);
     if (activation->kind == INF_ACTIVATION_LEAKY_RELU)
         epilogue.slope = activation->alpha;
-    if (activation->kind == INF_ACTIVATION_TANH)
-        epilogue.map = step->isa->simd->tanh;
-    if (activation->kind == INF_ACTIVATION_SIGMOID)
-        epilogue.map = step->isa->simd->sigmoid;
+    epilogue.map = inf_cpu_activation_map(activation->kind, step->isa->simd);
     if (activation->kind == INF_ACTIVATION_HARD_SWISH)
         epilogue.map = step->isa->simd->hard_swish;
     return epilogue;

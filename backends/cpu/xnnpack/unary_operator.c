@@ -60,10 +60,7 @@ enum inf_code inf_xnn_add_post_op(struct inf_cpu_step *step,
 {
     struct inf_cpu_post_op *post_op = &step->post_op;
     post_op->count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    if (activation->kind == INF_ACTIVATION_TANH)
-        post_op->map = step->isa->simd->tanh;
-    if (activation->kind == INF_ACTIVATION_SIGMOID)
-        post_op->map = step->isa->simd->sigmoid;
+    post_op->map = inf_cpu_activation_map(activation->kind, step->isa->simd);
     if (activation->kind == INF_ACTIVATION_PRELU) {
         post_op->unary.setup = xnn_setup_prelu_nc_f32;
         post_op->unary.batch = post_op->count / channels;

@@ -91,20 +91,10 @@ static enum inf_activation activation_of(const struct inf_node *node)
     }
     if (node->op != INF_OP_UNARY)
         return INF_ACTIVATION_NONE;
-    switch (node->attrs.unary.kind) {
-    case INF_UNARY_SIGMOID:
-        return INF_ACTIVATION_SIGMOID;
-    case INF_UNARY_TANH:
-        return INF_ACTIVATION_TANH;
-    case INF_UNARY_ELU:
-        return INF_ACTIVATION_ELU;
-    case INF_UNARY_LEAKY_RELU:
-        return INF_ACTIVATION_LEAKY_RELU;
-    case INF_UNARY_HARD_SWISH:
-        return INF_ACTIVATION_HARD_SWISH;
-    default:
-        return INF_ACTIVATION_NONE;
-    }
+    for (int activation = 0; activation < INF_ACTIVATION_COUNT; activation++)
+        if (inf_activation_unary((enum inf_activation)activation) == node->attrs.unary.kind)
+            return (enum inf_activation)activation;
+    return INF_ACTIVATION_NONE;
 }
 
 // Returns whether `activation` can be fused into `node`. Sums and products of two tensors accept

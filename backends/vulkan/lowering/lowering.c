@@ -137,6 +137,12 @@ static struct vk_activation activation_of(enum inf_activation kind, float alpha,
         return (struct vk_activation){FN_LEAKY_RELU, alpha, 0, false};
     case INF_ACTIVATION_HARD_SWISH:
         return (struct vk_activation){FN_HARD_SWISH, 0, 0, false};
+    case INF_ACTIVATION_SILU:
+        return (struct vk_activation){FN_SILU, 0, 0, false};
+    case INF_ACTIVATION_GELU:
+        return (struct vk_activation){FN_GELU, 0, 0, false};
+    case INF_ACTIVATION_GELU_TANH:
+        return (struct vk_activation){FN_GELU_TANH, 0, 0, false};
     case INF_ACTIVATION_PRELU:
         return (struct vk_activation){FN_LEAKY_RELU, 0, 0, true};
     case INF_ACTIVATION_NONE:

@@ -56,6 +56,9 @@ Test(ref, conv2d_applies_every_activation)
         {INF_ACTIVATION_ELU, {-1.96336872f, 0.5f, 8}},
         {INF_ACTIVATION_LEAKY_RELU, {-8, 0.5f, 8}},
         {INF_ACTIVATION_HARD_SWISH, {0, 0.291666667f, 8}},
+        {INF_ACTIVATION_SILU, {-0.0719448398f, 0.311229666f, 7.99731720f}},
+        {INF_ACTIVATION_GELU, {-0.000126684967f, 0.345731231f, 8}},
+        {INF_ACTIVATION_GELU_TANH, {-0.0000702459482f, 0.345714010f, 8}},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         begin_case(INF_OP_CONV2D);
