@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass `recognize`: replaces gelu, silu, and RMS and layer normalisations that exporters write
-// with sums, products and powers by one node, and padding that they write as a concatenation.
+// The pass `recognize`: replaces gelu, silu, hard swish, and RMS and layer normalisations that
+// exporters write with sums, products and powers by one node, and padding that they write as a
+// concatenation.
 //
 //     x * (erf(x / sqrt(2)) + 1) * 0.5                                   gelu
 //     x * 0.5 * (tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)) + 1)          gelu_tanh
 //     x * sigmoid(x)                                                     silu
+//     x * clip(x + 3, 0, 6) / 6                                          hard_swish
+//     x * clip(x / 6 + 0.5, 0, 1)                                        hard_swish
 //
 // The idea: products are flattened to a list of factors and one constant, so that the order of the
 // factors does not matter. Products are visited from the last to the first, so that the outermost
@@ -148,6 +151,39 @@ static bool is_gelu_factor(const struct inf_rewrite *rewrite, uint32_t factor, u
            is_near(scale, sqrt(2 / acos(-1.0)));
 }
 
+// Returns true if `value` is clip(u, 0, *max), and sets *inner to u.
+static bool is_clip_from_zero(const struct inf_graph *graph, uint32_t value, uint32_t *inner,
+                              float *max)
+{
+    uint32_t producer = graph->values[value].producer;
+    if (producer == INF_NODE_NONE || graph->values[value].dtype != INF_DTYPE_F32)
+        return false;
+    const struct inf_node *node = &graph->nodes[producer];
+    *inner = node->inputs[0];
+    *max = node->op == INF_OP_CLIP ? node->attrs.clip.max : 6;
+    return node->op == INF_OP_CLIP
+               ? node->attrs.clip.min == 0
+               : node->op == INF_OP_UNARY && node->attrs.unary.kind == INF_UNARY_RELU6;
+}
+
+// Returns true if `factor` is clip(x + 3, 0, 6), or clip(x / 6 + 0.5, 0, 1), which is a sixth of
+// it. The product with x has the constant factor `scale`, which must make it hard_swish(x).
+static bool is_hard_swish_factor(const struct inf_graph *graph, uint32_t factor, uint32_t x,
+                                 double scale)
+{
+    uint32_t sum, inner, base;
+    float max;
+    double offset, sixth;
+    if (!is_clip_from_zero(graph, factor, &sum, &max) ||
+        !inf_recognize_scalar(graph, sum, INF_BINARY_ADD, &inner, &offset))
+        return false;
+    if (max == 6)
+        return inner == x && offset == 3 && is_near(scale, 1.0 / 6);
+    return max == 1 && offset == 0.5 && scale == 1 &&
+           inf_recognize_scalar(graph, inner, INF_BINARY_MUL, &base, &sixth) && base == x &&
+           is_near(sixth, 1.0 / 6);
+}
+
 // Finds the function of x that the product computes. Returns false if it is none of the functions
 // listed at the top of this file.
 static bool find_function(const struct inf_rewrite *rewrite, const struct product *product,
@@ -162,6 +198,9 @@ static bool find_function(const struct inf_rewrite *rewrite, const struct produc
             inf_recognize_unary(rewrite->graph, factor, INF_UNARY_SIGMOID);
         *kind = INF_UNARY_SILU;
         if (product->scale == 1 && node != NULL && node->inputs[0] == *x)
+            return true;
+        *kind = INF_UNARY_HARD_SWISH;
+        if (is_hard_swish_factor(rewrite->graph, factor, *x, product->scale))
             return true;
     }
     return false;

@@ -99,6 +99,67 @@ Test(recognize, functions_in_parts_become_one_node)
     expect_unary(inner, INF_UNARY_GELU_TANH);
 }
 
+static uint32_t add_clip(uint32_t a, float max)
+{
+    uint32_t y = node(graph, INF_OP_CLIP, "clip", a);
+    last_attrs(graph)->clip.min = 0;
+    last_attrs(graph)->clip.max = max;
+    return y;
+}
+
+// x * clip(x + offset, 0, max) / divisor
+static uint32_t long_hard_swish(float offset, float max, float divisor)
+{
+    uint32_t y = add_clip(add_binary(INF_BINARY_ADD, x, add_scalar(offset)), max);
+    return add_binary(INF_BINARY_DIV, add_binary(INF_BINARY_MUL, x, y), add_scalar(divisor));
+}
+
+// x * clip(x * scale + offset, 0, max)
+static uint32_t long_hard_sigmoid(float scale, float offset, float max)
+{
+    uint32_t y = add_binary(INF_BINARY_MUL, x, add_scalar(scale));
+    y = add_clip(add_binary(INF_BINARY_ADD, y, add_scalar(offset)), max);
+    return add_binary(INF_BINARY_MUL, y, x);
+}
+
+Test(recognize, both_forms_of_hard_swish_become_one_node)
+{
+    begin_graph();
+    expect_unary(long_hard_swish(3, 6, 6), INF_UNARY_HARD_SWISH);
+    begin_graph();
+    expect_unary(long_hard_sigmoid(0.16666667f, 0.5f, 1), INF_UNARY_HARD_SWISH);
+    begin_graph();
+    uint32_t y = add_unary(INF_UNARY_RELU6, add_binary(INF_BINARY_ADD, x, add_scalar(3)));
+    y = add_binary(INF_BINARY_MUL, add_binary(INF_BINARY_MUL, y, add_scalar(0.16666667f)), x);
+    expect_unary(y, INF_UNARY_HARD_SWISH);
+}
+
+Test(recognize, other_clips_of_a_factor_stay)
+{
+    static const float others[][3] = {{2, 6, 6}, {3, 5, 6}, {3, 6, 5}, {3, 6, 1}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(others); i++) {
+        begin_graph();
+        cr_assert_eq(count_after(long_hard_swish(others[i][0], others[i][1], others[i][2])), 4,
+                     "form %zu", i);
+        inf_graph_destroy(&graph);
+    }
+    // 0.2 is the slope that ONNX and Keras use for hard_sigmoid by default.
+    static const float sigmoids[][3] = {
+        {0.2f, 0.5f, 1}, {0.16666667f, 0.4f, 1}, {0.16666667f, 0.5f, 2}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(sigmoids); i++) {
+        begin_graph();
+        cr_assert_eq(count_after(long_hard_sigmoid(sigmoids[i][0], sigmoids[i][1], sigmoids[i][2])),
+                     4, "form %zu", i);
+        inf_graph_destroy(&graph);
+    }
+    begin_graph();
+    uint32_t other = add_input(graph, "other", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
+    uint32_t y = add_clip(add_binary(INF_BINARY_ADD, other, add_scalar(3)), 6);
+    y = add_binary(INF_BINARY_DIV, add_binary(INF_BINARY_MUL, x, y), add_scalar(6));
+    cr_assert_eq(count_after(y), 4);
+    inf_graph_destroy(&graph);
+}
+
 Test(recognize, other_constants_and_operands_stay)
 {
     static const struct {
