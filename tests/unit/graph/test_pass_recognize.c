@@ -153,8 +153,17 @@ Test(recognize, other_clips_of_a_factor_stay)
         inf_graph_destroy(&graph);
     }
     begin_graph();
+    uint32_t y = long_hard_swish(3, 6, 6);
+    graph->nodes[1].attrs.clip.min = -1;
+    cr_assert_eq(count_after(y), 4);
+    inf_graph_destroy(&graph);
+    begin_graph();
+    y = long_hard_sigmoid(0.16666667f, 0.5f, 1);
+    cr_assert_gt(count_after(add_binary(INF_BINARY_MUL, y, add_scalar(0.5f))), 1);
+    inf_graph_destroy(&graph);
+    begin_graph();
     uint32_t other = add_input(graph, "other", INF_DTYPE_F32, INF_SHAPE(2, 3, 4));
-    uint32_t y = add_clip(add_binary(INF_BINARY_ADD, other, add_scalar(3)), 6);
+    y = add_clip(add_binary(INF_BINARY_ADD, other, add_scalar(3)), 6);
     y = add_binary(INF_BINARY_DIV, add_binary(INF_BINARY_MUL, x, y), add_scalar(6));
     cr_assert_eq(count_after(y), 4);
     inf_graph_destroy(&graph);
@@ -364,6 +373,12 @@ Test(recognize, other_concatenations_stay)
     begin_graph();
     uint32_t y = node(graph, INF_OP_CONCAT, "two", x, x,
                       add_constant(graph, INF_DTYPE_F32, INF_SHAPE(2, 3, 2), zeros));
+    last_attrs(graph)->concat.axis = -1;
+    expect_concat(y);
+    // A constant without elements.
+    begin_graph();
+    y = node(graph, INF_OP_CONCAT, "none", x,
+             add_constant(graph, INF_DTYPE_F32, INF_SHAPE(2, 3, 0), NULL));
     last_attrs(graph)->concat.axis = -1;
     expect_concat(y);
     // An unknown dimension, which the constant demands to be 2.
