@@ -21,6 +21,7 @@ from onnx_writer import FLOAT, INT32, INT64, Graph, port
 HEADS, SIZE = 4, 8
 ROOM_LEAST = 256
 STEPS = (5, 1, 1, 3) + (1,) * 10
+CACHE = 32 # rows of a cache whose size stays the same
 PAIRS = {'present.key': 'past.key', 'present.value': 'past.value'}
 
 
@@ -57,6 +58,26 @@ def add_multi_head(graph):
                      unidirectional=1)
 
 
+def add_packed(graph):
+    """com.microsoft's Attention, whose cache has keys and values. It projects by the identity."""
+    width = 3 * HEADS * SIZE
+    identity = [float(i == k) for i in range(width) for k in range(width)]
+    operands = [graph.node('Concat', ['q', 'k', 'v'], axis=2),
+                graph.const(FLOAT, [width, width], identity),
+                graph.const(FLOAT, [width], [0.0] * width), '', 'past.both']
+    return graph.add('Attention', operands, 2, 'com.microsoft', num_heads=HEADS, unidirectional=1)
+
+
+def add_scattered(graph, heads):
+    """Keys and values in caches of a fixed size; `at` tells how many rows are used."""
+    caches = [graph.node('TensorScatter', [f'past.{name}', x, 'at'], axis=1)
+              for name, x in (('key', 'k'), ('value', 'v'))]
+    rows = graph.node('Gather', [graph.node('Shape', ['q']), graph.const(INT64, [1], [1])], axis=0)
+    operands = ['q', *caches, '', '', '', graph.node('Add', ['at', rows])]
+    y = graph.node('Attention', operands, q_num_heads=HEADS, kv_num_heads=heads, is_causal=1)
+    return [y, *caches]
+
+
 def add_attention(graph, heads):
     operands = ['q', 'k', 'v', '', 'past.key', 'past.value']
     return graph.add('Attention', operands, 3, q_num_heads=HEADS, kv_num_heads=heads, is_causal=1)
@@ -79,20 +100,26 @@ def add_group_query(graph, heads):
 
 
 class DecodingOperators(unittest.TestCase):
-    def start(self, add, heads, mask=False):
+    def start(self, add, heads, mask=False, caches=None, given=()):
+        """Loads the model that `add` makes. `caches` has the shape of each input that a session
+        keeps, and `given` the ports of other inputs."""
         self.daemon = BareDaemon(DAEMON)
         self.addCleanup(self.daemon.end)
         graph = Graph()
-        results = add(graph) if add is add_multi_head else add(graph, heads)
-        for value, name in zip(results, ('y', 'present.key', 'present.value')):
+        self.pairs = {name.replace('past', 'present'): name for name in caches} if caches else PAIRS
+        self.caches = caches or dict.fromkeys(PAIRS.values(), [1, heads, 'past', SIZE])
+        results = add(graph) if add in (add_multi_head, add_packed) else add(graph, heads)
+        for value, name in zip(results, ('y', *self.pairs)):
             graph.output(value, name)
         inputs = [port(x, [1, 'n', (HEADS if x == 'q' else heads) * SIZE]) for x in 'qkv']
-        inputs += [port('mask', [1, 'all'], INT64)] * mask
-        inputs += [port(name, [1, heads, 'past', SIZE]) for name in PAIRS.values()]
+        inputs += [port('mask', [1, 'all'], INT64)] * mask + list(given)
+        inputs += [port(name, self.caches[name]) for name in self.pairs.values()]
         outputs = [port('y', [1, 'n', HEADS * SIZE])]
-        outputs += [port(name, [1, heads, 'total', SIZE]) for name in PAIRS]
+        for name in self.pairs.values():
+            dims = ['total' if dim == 'past' else dim for dim in self.caches[name]]
+            outputs.append(port(name.replace('past', 'present'), dims))
         path = self.daemon.folder + '/model.onnx'
-        graph.write_ports(path, 'decoder', inputs, outputs, {'': 23, 'com.microsoft': 1})
+        graph.write_ports(path, 'decoder', inputs, outputs, {'': 24, 'com.microsoft': 1})
         self.daemon.load('decoder', path)
         self.client = inferd.Client(self.daemon.socket)
         self.addCleanup(self.client.close)
@@ -107,27 +134,57 @@ class DecodingOperators(unittest.TestCase):
         text = self.client.metrics()
         return int(re.search(r'^inferd_session_memory_bytes (\d+)', text, re.M).group(1))
 
-    def check_steps(self, rotary=False, mask=False):
+    def check_steps(self, rotary=False, mask=False, at=False, past=0):
+        """Sends the tokens in several requests. The caches begin with `past` rows of zeros."""
         wanted = attend(*(self.x[x][0] for x in 'qkv'), self.heads, rotary)
-        session = self.client.session(PAIRS)
+        session = self.client.session(self.pairs)
         self.addCleanup(session.close)
-        first = numpy.zeros((1, self.heads, 0, SIZE), numpy.float32)
-        given, end = {name: first for name in PAIRS.values()}, 0
+        given, end = {}, 0
+        for name, dims in self.caches.items():
+            dims = [{'past': past, 'batch': 1}.get(dim, dim) for dim in dims]
+            given[name] = numpy.zeros(dims, numpy.float32)
         for count in STEPS:
             rows = slice(end, end + count)
-            end += count
             inputs = {name: x[:, rows] for name, x in self.x.items()}
+            if at:
+                inputs['at'] = numpy.array([end])
+            end += count
             if mask:
                 inputs['mask'] = numpy.ones((1, end), numpy.int64)
             y = session.infer('decoder', {**inputs, **given}, ['y'])['y']
             numpy.testing.assert_allclose(y[0], wanted[rows], atol=1e-5)
             given = {}
-        self.assertEqual(self.bytes_of_sessions(), 2 * self.heads * ROOM_LEAST * SIZE * 4)
+        if past == 0 and not at:
+            self.assertEqual(self.bytes_of_sessions(), 2 * self.heads * ROOM_LEAST * SIZE * 4)
         return session
 
     def test_multi_head_attention(self):
         self.start(add_multi_head, HEADS)
         self.check_steps()
+
+    def test_attention_with_keys_and_values_in_one_cache(self):
+        self.start(add_packed, HEADS, caches={'past.both': [2, 'batch', HEADS, 'past', SIZE]})
+        session = self.check_steps()
+        session.rewind(2)
+        inputs = {name: x[:, 2:6] for name, x in self.x.items()}
+        y = session.infer('decoder', inputs, ['y'])['y']
+        wanted = attend(*(self.x[x][0, :6] for x in 'qkv'), HEADS, False)
+        numpy.testing.assert_allclose(y[0], wanted[2:], atol=1e-5)
+
+    def test_tensor_scatter(self):
+        caches = dict.fromkeys(PAIRS.values(), [1, CACHE, 2 * SIZE])
+        self.start(add_scattered, 2, caches=caches, given=[port('at', [1], INT64)])
+        self.check_steps(at=True)
+
+    def test_group_query_attention_with_a_cache_of_fixed_size(self):
+        """Exports that let past and present share a buffer: both have the same size."""
+        self.start(add_group_query, 2, mask=True)
+        session = self.check_steps(rotary=True, mask=True, past=CACHE)
+        inputs = {name: x[:, :1] for name, x in self.x.items()}
+        inputs['mask'] = numpy.ones((1, sum(STEPS) + 1), numpy.int64)
+        keys = session.infer('decoder', inputs, ['present.key'])['present.key']
+        self.assertEqual(keys.shape, (1, 2, CACHE, SIZE))
+        self.assertFalse(keys[:, :, sum(STEPS) + 1 :].any())
 
     def test_attention(self):
         self.start(add_attention, 2)

@@ -21,6 +21,7 @@ static const struct inf_onnx_op_table *const tables[] = {
     &inf_onnx_ops_quant,
     &inf_onnx_ops_rnn,
     &inf_onnx_ops_attention,
+    &inf_onnx_ops_tensor_scatter,
     &inf_onnx_ops_linear,
     &inf_onnx_ops_bits,
     &inf_onnx_ops_sample,

@@ -35,6 +35,7 @@ extern const struct inf_onnx_op_table inf_onnx_ops_branch;
 extern const struct inf_onnx_op_table inf_onnx_ops_loop;
 extern const struct inf_onnx_op_table inf_onnx_ops_rnn;
 extern const struct inf_onnx_op_table inf_onnx_ops_attention;
+extern const struct inf_onnx_op_table inf_onnx_ops_tensor_scatter;
 extern const struct inf_onnx_op_table inf_onnx_ops_bits;
 extern const struct inf_onnx_op_table inf_onnx_ops_linear;
 extern const struct inf_onnx_op_table inf_onnx_ops_sample;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of operators whose axes a run computes, and of DeformConv, for gen_onnx_cases.py."""
+"""Cases of operators whose axes a run computes, of DeformConv, and of TensorScatter, for
+gen_onnx_cases.py."""
 from onnx_cases_classic import ints, number, tensor, text
 
 
@@ -120,6 +121,31 @@ def list_deformed(numbers):
     return cases
 
 
+def list_written_rows(numbers):
+    """TensorScatter: both modes, several axes, and rows that continue at the begin of the cache."""
+    cases = []
+    for name, cache, rows, axis, positions, mode in (
+        ("plain", [2, 5, 3], [2, 2, 3], None, [1, 3], None),
+        ("heads", [2, 3, 6, 2], [2, 3, 1, 2], -2, [5, 0], "linear"),
+        ("first-axis", [2, 4, 3], [2, 3, 3], 1, [0, 1], "linear"),
+        ("last-axis", [2, 2, 5], [2, 2, 2], 2, [3, 1], "linear"),
+        ("begin", [1, 4, 2], [1, 3, 2], -2, None, "linear"),
+        ("circular", [3, 4, 2], [3, 3, 2], -2, [0, 3, 2], "circular"),
+        ("circular-heads", [2, 2, 5, 3], [2, 2, 4, 3], 2, [4, 1], "circular"),
+        ("circular-all", [2, 3, 1], [2, 3, 1], 1, [1, 2], "circular"),
+    ):
+        for dtype in ("float32", "int32"):
+            inputs = [noise(numbers, cache, dtype), noise(numbers, rows, dtype)]
+            inputs += [longs(positions)] if positions is not None else []
+            attributes = {"axis": number(axis)} if axis is not None else {}
+            if mode is not None:
+                attributes["mode"] = text(mode)
+            full = f"{name}-{dtype}"
+            cases.append(case(full, "TensorScatter", attributes, inputs, [dtype], 24))
+    return cases
+
+
 def list_axes_cases(numbers):
     """All cases of this file, with random numbers from `numbers`."""
-    return list_reductions(numbers) + list_moves(numbers) + list_deformed(numbers)
+    moves = list_reductions(numbers) + list_moves(numbers)
+    return moves + list_deformed(numbers) + list_written_rows(numbers)
