@@ -12,12 +12,6 @@
 // The version of ai.onnx in which inf_onnx_call_value() lowers operators.
 #define OPSET 13
 
-// The optional inputs of an attention; INF_VALUE_NONE: absent.
-struct extras {
-    uint32_t mask, bias; // bias: [batch or 1, heads or 1, sequence, keys]
-    uint32_t past_k, past_v;
-};
-
 static struct inf_onnx_attention make_attention(struct inf_onnx_scope *s)
 {
     return (struct inf_onnx_attention){.q = INF_VALUE_NONE,
@@ -29,19 +23,24 @@ static struct inf_onnx_attention make_attention(struct inf_onnx_scope *s)
                                        .sinks = INF_VALUE_NONE};
 }
 
-// Adds nodes that concatenate past and current keys and values and compute the masks and the
-// attention. Returns the result. Sets the keys and values of `attention` to the concatenated ones.
-static uint32_t finish_attention(struct inf_onnx_scope *s, struct inf_onnx_attention *attention,
-                                 const struct extras *extras)
+// Adds nodes that concatenate past and current keys and values. Sets the keys and values of
+// `attention` to the concatenated ones.
+static void join_past(struct inf_onnx_scope *s, struct inf_onnx_attention *attention,
+                      uint32_t past_k, uint32_t past_v)
 {
-    if (extras->past_k != INF_VALUE_NONE && extras->past_v != INF_VALUE_NONE) {
-        attention->k = inf_build_concat(&s->b, (uint32_t[]){extras->past_k, attention->k}, 2, 2);
-        attention->v = inf_build_concat(&s->b, (uint32_t[]){extras->past_v, attention->v}, 2, 2);
-    }
+    if (past_k == INF_VALUE_NONE || past_v == INF_VALUE_NONE)
+        return;
+    attention->k = inf_build_concat(&s->b, (uint32_t[]){past_k, attention->k}, 2, 2);
+    attention->v = inf_build_concat(&s->b, (uint32_t[]){past_v, attention->v}, 2, 2);
+}
+
+// Adds nodes that compute the masks and the attention. Returns the result.
+static uint32_t finish_attention(struct inf_onnx_scope *s, struct inf_onnx_attention *attention,
+                                 uint32_t mask)
+{
     attention->hidden = (double)inf_onnx_attr_float(s, "mask_filter_value", -10000.0f);
-    attention->bias = extras->bias;
-    if (extras->mask != INF_VALUE_NONE)
-        attention->visible = inf_onnx_key_mask(s, attention, extras->mask);
+    if (mask != INF_VALUE_NONE)
+        attention->visible = inf_onnx_key_mask(s, attention, mask);
     if (inf_onnx_attr_int(s, "unidirectional", 0) != 0) {
         uint32_t causal = inf_onnx_causal_mask(s, attention);
         attention->visible =
@@ -76,31 +75,45 @@ static void split_projection(struct inf_onnx_scope *s, struct inf_onnx_attention
         attention->q = parts[0], attention->k = parts[1], attention->v = parts[2];
 }
 
+// Adds nodes that join keys and values, and past ones in front of them: [2, batch, heads, all keys,
+// size]. The past comes first in one concatenation, so that inf_history_find() knows this form.
+// Sets the keys and values of `attention` to the joined ones.
+static uint32_t join_packed_past(struct inf_onnx_scope *s, struct inf_onnx_attention *attention,
+                                 uint32_t past)
+{
+    const uint32_t now[] = {inf_build_expand_dims(&s->b, attention->k, (int64_t[]){0}, 1),
+                            inf_build_expand_dims(&s->b, attention->v, (int64_t[]){0}, 1)};
+    uint32_t present = inf_build_concat(&s->b, now, 2, 0);
+    if (past == INF_VALUE_NONE)
+        return present;
+    present = inf_build_concat(&s->b, (uint32_t[]){past, present}, 2, 3);
+    uint32_t *const parts[] = {&attention->k, &attention->v};
+    for (int64_t i = 0; i < 2; i++)
+        *parts[i] = inf_build_squeeze(&s->b, inf_build_slice(&s->b, present, 0, i, i + 1, 1),
+                                      (int64_t[]){0}, 1);
+    return present;
+}
+
 // Lowers the part that Attention and QAttention share. `past` has past keys and values, [2, batch,
 // heads, past keys, size]. Output 1 is [2, batch, heads, all keys, size].
 static void lower_projected(struct inf_onnx_scope *s, uint32_t projection, uint32_t mask,
                             uint32_t past, uint32_t bias)
 {
     struct inf_onnx_attention attention = make_attention(s);
-    struct extras extras = {mask, bias, INF_VALUE_NONE, INF_VALUE_NONE};
     if (inf_onnx_attr_int(s, "do_rotary", 0) != 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "do_rotary is set");
     (void)inf_onnx_find_attr(s, "rotary_embedding_dim");
+    attention.bias = bias;
     split_projection(s, &attention, projection);
-    if (past != INF_VALUE_NONE) {
-        uint32_t *const parts[] = {&extras.past_k, &extras.past_v};
-        for (int64_t i = 0; i < 2; i++)
-            *parts[i] = inf_build_squeeze(&s->b, inf_build_slice(&s->b, past, 0, i, i + 1, 1),
-                                          (int64_t[]){0}, 1);
-    }
     if (!inf_build_ok(&s->b))
         return;
-    s->outputs[0] = finish_attention(s, &attention, &extras);
-    if (inf_onnx_wants_output(s, 1)) {
-        const uint32_t present[] = {inf_build_expand_dims(&s->b, attention.k, (int64_t[]){0}, 1),
-                                    inf_build_expand_dims(&s->b, attention.v, (int64_t[]){0}, 1)};
-        s->outputs[1] = inf_build_concat(&s->b, present, 2, 0);
-    }
+    bool wants_present = inf_onnx_wants_output(s, 1);
+    uint32_t present = INF_VALUE_NONE;
+    if (wants_present || past != INF_VALUE_NONE)
+        present = join_packed_past(s, &attention, past);
+    s->outputs[0] = finish_attention(s, &attention, mask);
+    if (wants_present)
+        s->outputs[1] = present;
 }
 
 // Lowers Attention. Inputs: x, weights, bias, mask, past, attention bias.
@@ -174,8 +187,7 @@ static void add_projection_bias(struct inf_onnx_scope *s, struct inf_onnx_attent
 static void lower_multi_head(struct inf_onnx_scope *s)
 {
     struct inf_onnx_attention attention = make_attention(s);
-    struct extras extras = {inf_onnx_input(s, 4), inf_onnx_input(s, 5), inf_onnx_input(s, 6),
-                            inf_onnx_input(s, 7)};
+    uint32_t past_k = inf_onnx_input(s, 6), past_v = inf_onnx_input(s, 7);
     int32_t heads = inf_onnx_attr_int(s, "num_heads", 0);
     uint32_t q = s->inputs[0], k = inf_onnx_input(s, 1), v = inf_onnx_input(s, 2);
     if (k == INF_VALUE_NONE && inf_build_rank(&s->b, q) != 5)
@@ -195,15 +207,17 @@ static void lower_multi_head(struct inf_onnx_scope *s)
         add_projection_bias(s, &attention, s->inputs[3], heads, projected);
     if (!inf_build_ok(&s->b))
         return;
+    attention.bias = inf_onnx_input(s, 5); // [batch or 1, heads or 1, sequence, keys]
     // If output 1 is absent, ONNX Runtime ignores the past, and of the attention bias it reads the
     // first columns, one for each current key.
-    if (!inf_onnx_wants_output(s, 1) && extras.past_k != INF_VALUE_NONE) {
-        extras.past_k = extras.past_v = INF_VALUE_NONE;
-        if (extras.bias != INF_VALUE_NONE && inf_build_dim(&s->b, attention.k, 2) > 0)
-            extras.bias =
-                inf_build_slice(&s->b, extras.bias, 3, 0, inf_build_dim(&s->b, attention.k, 2), 1);
+    if (!inf_onnx_wants_output(s, 1) && past_k != INF_VALUE_NONE) {
+        past_k = past_v = INF_VALUE_NONE;
+        if (attention.bias != INF_VALUE_NONE && inf_build_dim(&s->b, attention.k, 2) > 0)
+            attention.bias = inf_build_slice(&s->b, attention.bias, 3, 0,
+                                             inf_build_dim(&s->b, attention.k, 2), 1);
     }
-    s->outputs[0] = finish_attention(s, &attention, &extras);
+    join_past(s, &attention, past_k, past_v);
+    s->outputs[0] = finish_attention(s, &attention, inf_onnx_input(s, 4));
     if (s->output_count > 1)
         s->outputs[1] = attention.k;
     if (s->output_count > 2)
