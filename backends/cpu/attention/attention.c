@@ -17,30 +17,35 @@
 // At the end y is divided by l. The results are those of the long form up to rounding.
 //
 // Keys and values are packed into panels first, once for all rows, by all threads. Then tiles of
-// rows are shared by the threads. The products are computed by the kernels for floats; y is the
-// residual that they add.
+// rows are shared by the threads. y is the residual that the products (products.h) add.
+//
+// In bf16 the queries, keys, values and exponentials are rounded. Scores, masks, sums and y are
+// fp32, so that a mask may have any numbers.
 #include "backends/cpu/attention/attention.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/attention/products.h"
 #include "backends/cpu/native/work.h"
 
-#define BLOCK_KEYS ((size_t)256) // a multiple of the width of every panel
+#define BLOCK_KEYS INF_ATTENTION_BLOCK
 #define TILE_ROWS  ((size_t)96)
 #define LINE       ((size_t)16) // elements of a cache line
 #define OPERANDS   4
 
 struct attention {
     struct inf_attention of;
-    const struct inf_nn *nn;
+    struct inf_attention_products products;
     const struct inf_simd *simd;
     size_t keys_size, values_size;     // packed floats of one product
     size_t strips, strip_rows;         // tiles of one product, and most rows of a tile
     size_t mask_steps[INF_LIMIT_RANK]; // elements between neighbours along an axis of the scores
     bool mask_by_key;                  // the mask has an element for each key of a row
     size_t workers;
-    size_t scratch_step; // floats of scratch memory of each worker
+    // Floats of scratch memory of each worker, and of the parts of it that rounded queries and
+    // exponentials take.
+    size_t scratch_step, rounded_q, rounded_scores;
     uint32_t operands[OPERANDS];
     const void *inputs[OPERANDS];
 };
@@ -54,27 +59,6 @@ struct attention_task {
 
 // --- packing keys and values ---
 
-// Packs a matrix, [depth][columns] or if `by_column` [columns][depth], into panels.
-static void pack_matrix(const struct inf_nn *nn, const float *from, size_t depth, size_t columns,
-                        bool by_column, float *to)
-{
-    for (size_t first = 0; first < columns;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, columns);
-        if (panel.columns < panel.width)
-            memset(to, 0, depth * panel.width * sizeof(float));
-        for (size_t k = 0; k < depth && !by_column; k++)
-            memcpy(to + k * panel.width, from + k * columns + first, panel.columns * sizeof(float));
-        for (size_t line = 0; line < depth && by_column; line += LINE)
-            for (size_t c = 0; c < panel.columns; c++) {
-                const float *column = from + (first + c) * depth;
-                for (size_t k = line; k < INF_MIN(line + LINE, depth); k++)
-                    to[k * panel.width + c] = column[k];
-            }
-        to += depth * panel.width;
-        first += panel.columns;
-    }
-}
-
 static void pack_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
@@ -83,13 +67,13 @@ static void pack_tile(const void *context, size_t tile, size_t worker)
     const struct inf_attention *of = &attention->of;
     size_t product = tile / 2;
     if (tile % 2 == 0)
-        pack_matrix(attention->nn, task->keys + product * of->key_count * of->depth, of->depth,
-                    of->key_count, of->keys_by_row,
-                    task->packed_keys + product * attention->keys_size);
+        inf_attention_pack(&attention->products, task->keys + product * of->key_count * of->depth,
+                           of->depth, of->key_count, of->keys_by_row,
+                           task->packed_keys + product * attention->keys_size);
     else
-        pack_matrix(attention->nn, task->values + product * of->key_count * of->width,
-                    of->key_count, of->width, false,
-                    task->packed_values + product * attention->values_size);
+        inf_attention_pack(&attention->products, task->values + product * of->key_count * of->width,
+                           of->key_count, of->width, false,
+                           task->packed_values + product * attention->values_size);
 }
 
 // --- the rows of a tile ---
@@ -100,64 +84,51 @@ struct rows {
     size_t product, first, count; // first row within the product
     float *q;                     // scaled queries, [count][depth]
     float *scores;                // [count][BLOCK_KEYS]
-    float *largest, *sums;        // of each row
-    const float *zeros;           // start values of a panel
+    float *rounded_q, *rounded_scores;
+    float *largest, *sums; // of each row
+    const float *zeros;    // start values of a panel
     float *y;
 };
-
-// Multiplies all rows of a with a panel: y = a * panel, or y += a * panel if `adds`.
-static void multiply_rows(const struct rows *rows, const struct inf_cpu_panel *place,
-                          struct inf_gemm_panel *panel, const float *a, size_t a_step, float *y,
-                          bool adds)
-{
-    panel->segments = 1;
-    panel->bias = rows->zeros;
-    panel->min = -INFINITY;
-    panel->max = INFINITY;
-    panel->residual_step = panel->y_step;
-    panel->residual_columns = panel->columns = place->columns;
-    for (size_t row = 0; row < rows->count; row += place->gemm->rows_max) {
-        size_t some = INF_MIN(rows->count - row, place->gemm->rows_max);
-        const float *segment[1] = {a + row * a_step};
-        float *to = y + row * panel->y_step;
-        struct inf_gemm gemm = {.a = segment,
-                                .a_step = a_step,
-                                .prefetch = panel->w,
-                                .residual = adds ? to : NULL,
-                                .y = to};
-        place->gemm->gemm[place->vectors - 1][some - 1](panel, &gemm);
-    }
-}
 
 static void compute_scores(const struct rows *rows, size_t key, size_t count)
 {
     const struct attention *attention = rows->task->attention;
-    size_t depth = attention->of.depth;
-    const float *keys = rows->task->packed_keys + rows->product * attention->keys_size;
-    for (size_t first = key; first < key + count;) {
-        struct inf_cpu_panel place =
-            inf_cpu_panel_at(attention->nn, first, attention->of.key_count);
-        struct inf_gemm_panel panel = {
-            .depth = depth, .w = keys + first * depth, .y_step = BLOCK_KEYS};
-        multiply_rows(rows, &place, &panel, rows->q, depth, rows->scores + (first - key), false);
-        first += place.columns;
-    }
+    const struct inf_attention *of = &attention->of;
+    struct inf_attention_rows operands = {
+        .count = rows->count, .y = rows->scores, .y_step = BLOCK_KEYS, .zeros = rows->zeros};
+    const struct inf_attention_part keys = {.packed = rows->task->packed_keys +
+                                                      rows->product * attention->keys_size,
+                                            .matrix_depth = of->depth,
+                                            .matrix_columns = of->key_count,
+                                            .depth = of->depth,
+                                            .column = key,
+                                            .columns = count};
+    if (key == 0)
+        inf_attention_round(&attention->products, rows->count, rows->q, of->depth, of->depth,
+                            rows->rounded_q);
+    inf_attention_set_operands(&attention->products, &operands, rows->q, of->depth, of->depth,
+                               rows->rounded_q);
+    inf_attention_multiply(&attention->products, &operands, &keys, false);
 }
 
 static void add_values(const struct rows *rows, size_t key, size_t count)
 {
     const struct attention *attention = rows->task->attention;
-    size_t width = attention->of.width;
-    const float *values = rows->task->packed_values + rows->product * attention->values_size;
-    for (size_t first = 0; first < width;) {
-        struct inf_cpu_panel place = inf_cpu_panel_at(attention->nn, first, width);
-        struct inf_gemm_panel panel = {.depth = count,
-                                       .w = values + first * attention->of.key_count +
-                                            key * place.width,
-                                       .y_step = width};
-        multiply_rows(rows, &place, &panel, rows->scores, BLOCK_KEYS, rows->y + first, key > 0);
-        first += place.columns;
-    }
+    const struct inf_attention *of = &attention->of;
+    struct inf_attention_rows operands = {
+        .count = rows->count, .y = rows->y, .y_step = of->width, .zeros = rows->zeros};
+    const struct inf_attention_part values = {.packed = rows->task->packed_values +
+                                                        rows->product * attention->values_size,
+                                              .matrix_depth = of->key_count,
+                                              .matrix_columns = of->width,
+                                              .row = key,
+                                              .depth = count,
+                                              .columns = of->width};
+    inf_attention_round(&attention->products, rows->count, rows->scores, BLOCK_KEYS, count,
+                        rows->rounded_scores);
+    inf_attention_set_operands(&attention->products, &operands, rows->scores, BLOCK_KEYS, count,
+                               rows->rounded_scores);
+    inf_attention_multiply(&attention->products, &operands, &values, key > 0);
 }
 
 // Adds the mask to the scores of a row.
@@ -216,18 +187,21 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     const struct attention_task *task = context;
     const struct attention *attention = task->attention;
     const struct inf_attention *of = &attention->of;
-    size_t strip = tile % attention->strips, unit = attention->nn->gemm->rows_max;
+    size_t strip = tile % attention->strips,
+           unit = inf_attention_products_unit(&attention->products);
     float *scratch = task->scratch + worker * attention->scratch_step;
     struct rows rows = {.task = task, .product = tile / attention->strips};
     rows.first = inf_native_strip_start(of->rows, attention->strips, strip, unit);
     rows.count = inf_native_strip_start(of->rows, attention->strips, strip + 1, unit) - rows.first;
-    rows.q = scratch;
+    rows.rounded_q = scratch;
+    rows.rounded_scores = rows.rounded_q + attention->rounded_q;
+    rows.q = rows.rounded_scores + attention->rounded_scores;
     rows.scores = rows.q + attention->strip_rows * of->depth;
     rows.largest = rows.scores + attention->strip_rows * BLOCK_KEYS;
     rows.sums = rows.largest + attention->strip_rows;
     float *zeros = rows.sums + attention->strip_rows;
     rows.zeros = zeros;
-    memset(zeros, 0, INF_GEMM_PANELS * attention->nn->gemm->width * sizeof(float));
+    memset(zeros, 0, INF_GEMM_PANELS * attention->products.nn->gemm->width * sizeof(float));
     size_t at = rows.product * of->rows + rows.first;
     rows.y = task->y + at * of->width;
     attention->simd->binary[INF_SIMD_MUL][INF_SIMD_B_SCALAR](
@@ -236,12 +210,14 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
         rows.largest[row] = -INFINITY;
         rows.sums[row] = 0;
     }
+    inf_attention_products_begin(&attention->products);
     for (size_t key = 0; key < of->key_count; key += BLOCK_KEYS) {
         size_t count = INF_MIN(BLOCK_KEYS, of->key_count - key);
         compute_scores(&rows, key, count);
         weigh_scores(&rows, key, count);
         add_values(&rows, key, count);
     }
+    inf_attention_products_end(&attention->products);
     for (size_t row = 0; row < rows.count; row++)
         scale_row(&rows, row, 1 / rows.sums[row]);
 }
@@ -282,11 +258,31 @@ static void describe_mask(struct attention *attention, const struct inf_graph *g
     attention->mask_by_key = attention->mask_steps[scores->rank - 1] != 0;
 }
 
-static size_t padded_columns(const struct inf_nn *nn, size_t columns)
+// Returns true if both products may be computed in bf16.
+static bool is_in_bf16(const struct inf_cpu_step *step, const struct inf_attention *of)
 {
-    size_t width;
-    (void)inf_cpu_panel_count(nn, columns, &width);
-    return width;
+    return step->bf16 && (step->pinned == NULL ||
+                          (!step->pinned[of->nodes[0]] && !step->pinned[of->nodes[of->count - 1]]));
+}
+
+// Sets the sizes of packed matrices and of the scratch memory of a worker.
+static void measure_memory(struct attention *attention)
+{
+    const struct inf_attention *of = &attention->of;
+    const struct inf_attention_products *products = &attention->products;
+    size_t unit = inf_attention_products_unit(products);
+    attention->keys_size = inf_attention_packed_size(products, of->depth, of->key_count);
+    attention->values_size = inf_attention_packed_size(products, of->key_count, of->width);
+    attention->strips = (of->rows + TILE_ROWS - 1) / TILE_ROWS;
+    // A tile can have up to `unit` rows more than its share, because tiles begin at a multiple.
+    attention->strip_rows = of->rows / attention->strips + 2 * unit;
+    attention->rounded_q = inf_attention_operands_size(products, attention->strip_rows, of->depth);
+    attention->rounded_scores =
+        inf_attention_operands_size(products, attention->strip_rows, BLOCK_KEYS);
+    attention->scratch_step = attention->rounded_q + attention->rounded_scores +
+                              attention->strip_rows * (of->depth + BLOCK_KEYS + 2) +
+                              INF_GEMM_PANELS * products->nn->gemm->width;
+    attention->scratch_step = (attention->scratch_step + LINE - 1) / LINE * LINE;
 }
 
 enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step, const struct inf_attention *of,
@@ -294,24 +290,15 @@ enum inf_code inf_cpu_attention_create(struct inf_cpu_step *step, const struct i
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct attention), err));
     struct attention *attention = step->state;
-    size_t unit = step->isa->nn->gemm->rows_max;
     attention->of = *of;
-    attention->nn = step->isa->nn;
     attention->simd = step->isa->simd;
-    attention->keys_size =
-        (padded_columns(attention->nn, of->key_count) * of->depth + LINE - 1) / LINE * LINE;
-    attention->values_size =
-        (padded_columns(attention->nn, of->width) * of->key_count + LINE - 1) / LINE * LINE;
+    inf_attention_products_init(&attention->products, step, is_in_bf16(step, of));
+    step->lowered_nodes += inf_attention_products_round(&attention->products) ? 2 : 0;
+    measure_memory(attention);
     if (of->mask != INF_VALUE_NONE)
         describe_mask(attention, step->graph);
     attention->workers = inf_native_choose_workers(step, of->products * of->rows * of->key_count *
                                                              (of->depth + of->width));
-    attention->strips = (of->rows + TILE_ROWS - 1) / TILE_ROWS;
-    // A tile can have up to `unit` rows more than its share, because tiles begin at a multiple.
-    attention->strip_rows = of->rows / attention->strips + 2 * unit;
-    attention->scratch_step = attention->strip_rows * (of->depth + BLOCK_KEYS + 2) +
-                              INF_GEMM_PANELS * attention->nn->gemm->width;
-    attention->scratch_step = (attention->scratch_step + LINE - 1) / LINE * LINE;
     inf_native_need_scratch(step, of->products * (attention->keys_size + attention->values_size) +
                                       attention->workers * attention->scratch_step);
     attention->operands[0] = of->q;

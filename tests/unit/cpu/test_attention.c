@@ -4,6 +4,7 @@
 // computes all nodes in one step without storing the scores, if no other node reads them.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/base/blob.h"
@@ -54,8 +55,10 @@ static uint32_t add_input(struct net *net, const char *name, struct inf_shape sh
 static struct inf_node *add_node(struct net *net, enum inf_op op, uint32_t a, uint32_t b)
 {
     uint32_t index, inputs[] = {a, b};
-    cr_assert_eq(inf_graph_add_node(net->graph, op, "n", "", inputs, b == INF_VALUE_NONE ? 1 : 2, 1,
-                                    &index, NULL),
+    char name[16]; // nodes are pinned by their names
+    snprintf(name, sizeof name, "n%u", net->graph->node_count);
+    cr_assert_eq(inf_graph_add_node(net->graph, op, name, "", inputs, b == INF_VALUE_NONE ? 1 : 2,
+                                    1, &index, NULL),
                  INF_OK);
     net->value = net->graph->nodes[index].outputs[0];
     return &net->graph->nodes[index];
@@ -144,8 +147,10 @@ static struct inf_blob *make_input(struct net *net, const struct test_case *test
     return blob;
 }
 
+// Runs the case on a device. `run_options` may be NULL.
 static void run_case(struct result *result, const struct test_case *test, const char *backend,
-                     const struct inf_device_options *options)
+                     const struct inf_device_options *options,
+                     const struct inf_run_options *run_options)
 {
     struct net net;
     struct inf_device *devices[2];
@@ -169,8 +174,9 @@ static void run_case(struct result *result, const struct test_case *test, const 
         *(i + 1 == net.graph->output_count ? &result->y : &result->scores) = blob;
     }
     struct inf_executable *executable = NULL;
-    cr_assert_eq(inf_static_executable_create(&executable, &net.graph, devices, 2, NULL, &err),
-                 INF_OK, "%s", err.text);
+    cr_assert_eq(
+        inf_static_executable_create(&executable, &net.graph, devices, 2, run_options, &err),
+        INF_OK, "%s", err.text);
     struct inf_execution execution = {
         .inputs = input_data, .outputs = output_data, .profile = true};
     // A second run finds whatever the first one left in scratch memory.
@@ -209,12 +215,12 @@ static void compare_blobs(const struct inf_blob *got, const struct inf_blob *wan
 static void check_case(const struct test_case *test, bool fused)
 {
     struct result wanted, got;
-    run_case(&wanted, test, "ref", &(struct inf_device_options){.slots = 1, .threads = 1});
+    run_case(&wanted, test, "ref", &(struct inf_device_options){.slots = 1, .threads = 1}, NULL);
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             const char *name = inf_isa_level(level)->name;
             struct inf_device_options options = {.slots = 1, .threads = threads, .isa_max = name};
-            run_case(&got, test, "cpu", &options);
+            run_case(&got, test, "cpu", &options, NULL);
             cr_assert_eq(got.fused, fused, "%s", name);
             compare_blobs(got.y, wanted.y, test, name);
             if (wanted.scores != NULL)
@@ -328,4 +334,105 @@ Test(attention, is_not_fused_if_scores_are_needed_or_rows_are_few)
     test.mask = INF_SHAPE(70);
     test.adds_first = true;
     check_case(&test, false);
+}
+
+// --- bf16 ---
+
+// Returns the largest distance between two results. NaN must be where it is wanted.
+static float find_distance(const struct inf_blob *got, const struct inf_blob *wanted)
+{
+    const float *y = got->data, *exact = wanted->data;
+    float most = 0;
+    for (size_t i = 0; i < wanted->size_bytes / sizeof(float); i++) {
+        cr_assert_eq(isnan(y[i]), isnan(exact[i]), "element %zu is %g", i, (double)y[i]);
+        most = isnan(exact[i]) ? most : fmaxf(most, fabsf(y[i] - exact[i]));
+    }
+    return most;
+}
+
+static bool has_tiles(const struct inf_isa *isa)
+{
+    return isa->nn->gemm_tile != NULL;
+}
+
+// Computes the case in bf16 at all ISA levels. The elements of queries, keys and values are at most
+// 1, so a score has an error of depth / 256 * scale at most, and usually much less.
+static void check_in_bf16(const struct test_case *test)
+{
+    const struct inf_run_options in_bf16 = {.precision = INF_PRECISION_BF16};
+    struct result wanted, got;
+    run_case(&wanted, test, "ref", &(struct inf_device_options){.slots = 1, .threads = 1}, NULL);
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+            const struct inf_isa *isa = inf_isa_level(level);
+            struct inf_device_options options = {
+                .slots = 1, .threads = threads, .isa_max = isa->name};
+            run_case(&got, test, "cpu", &options, &in_bf16);
+            cr_assert(got.fused);
+            float distance = find_distance(got.y, wanted.y);
+            cr_assert_lt(distance, 0.02f, "%s: %lld rows, %lld keys: %g", isa->name,
+                         (long long)test->rows, (long long)test->keys, (double)distance);
+            if (has_tiles(isa))
+                cr_assert_gt(distance, 1e-4f, "%s computed in fp32", isa->name);
+            inf_blob_unref(&got.y);
+        }
+    inf_blob_unref(&wanted.y);
+}
+
+// Odd depths and odd numbers of keys, which are padded, and keys that do not fill a block.
+Test(attention, agrees_in_bf16_for_all_shapes)
+{
+    static const int64_t shapes[][4] = {{16, 16, 8, 8},     {17, 33, 9, 5},   {97, 257, 17, 33},
+                                        {200, 300, 64, 64}, {24, 513, 65, 1}, {193, 40, 31, 70},
+                                        {33, 1023, 80, 80}};
+    for (size_t i = 0; has_cpu() && i < INF_ARRAY_LENGTH(shapes); i++) {
+        struct test_case test = plain;
+        test.size = 1;
+        test.rows = shapes[i][0];
+        test.keys = shapes[i][1];
+        test.depth = shapes[i][2];
+        test.width = shapes[i][3];
+        test.by_row = i % 2 == 0;
+        check_in_bf16(&test);
+    }
+}
+
+Test(attention, adds_masks_in_fp32)
+{
+    static const float hidden[] = {-INFINITY, -3.4028235e38f};
+    for (size_t i = 0; has_cpu() && i < INF_ARRAY_LENGTH(hidden); i++) {
+        struct test_case test = plain;
+        test.size = 1;
+        test.keys = 300;
+        test.mask = INF_SHAPE(50, 300);
+        test.hidden = hidden[i];
+        check_in_bf16(&test);
+    }
+}
+
+// A node that must stay in fp32 keeps the whole attention in it.
+Test(attention, pinned_products_are_in_fp32)
+{
+    struct test_case test = plain;
+    test.size = 1;
+    struct net net;
+    if (!has_cpu())
+        return;
+    build_net(&net, &test);
+    uint64_t hashes[2] = {0, 0};
+    for (uint32_t i = 0, count = 0; i < net.graph->node_count; i++)
+        if (net.graph->nodes[i].op == INF_OP_MATMUL && count < 2)
+            hashes[count++] = inf_node_hash(&net.graph->nodes[i]);
+    inf_graph_destroy(&net.graph);
+    for (int i = 0; i < 2; i++) {
+        const struct inf_run_options pinned = {
+            .precision = INF_PRECISION_BF16, .pinned = &hashes[i], .pinned_count = 1};
+        struct inf_device_options options = {.slots = 1, .threads = 1};
+        struct result wanted, got;
+        run_case(&wanted, &test, "ref", &options, NULL);
+        run_case(&got, &test, "cpu", &options, &pinned);
+        compare_blobs(got.y, wanted.y, &test, "pinned");
+        inf_blob_unref(&got.y);
+        inf_blob_unref(&wanted.y);
+    }
 }
