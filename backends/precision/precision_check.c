@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks whether a model may run in fp16 or bf16. Runs the graph twice with plain loops: once in
-// fp32, and once with every stored value rounded to the smaller type. The range of the values
-// decides which nodes must stay in fp32; the distance of the outputs decides whether the others may
-// be rounded.
+// fp32, and once with values rounded to the smaller type. The range of the values decides which
+// nodes must stay in fp32; the distance of the outputs decides whether the others may be rounded.
+//
+// Devices that compute in fp16 store all values in it. Devices that compute in bf16 round the
+// operands of products only, and store results in fp32. So in bf16 a mask of -3.4e38, which would
+// become -infinity, does no harm: only a product would round it.
 #include "backends/precision/precision_check.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@ struct judge {
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
     const atomic_bool *cancelled; // NULL: never
+    bool *rounds;                 // rounds[v] is true if devices round value v unless it is pinned
     bool *pinned;                 // pinned[v] is true if value v must stay in fp32
     // wanted[i] is output i of the fp32 run, with which other runs are compared
     struct inf_blob **wanted;
@@ -48,7 +51,7 @@ static const struct {
     double largest, error_max;
 } traits[INF_PRECISIONS] = {
     [INF_PRECISION_FP16] = {INF_HALF_LARGEST, INF_HALF_ERROR_MAX},
-    [INF_PRECISION_BF16] = {FLT_MAX, INF_BF16_ERROR_MAX},
+    [INF_PRECISION_BF16] = {0x1.fep127, INF_BF16_ERROR_MAX},
 };
 
 double inf_precision_error_max(enum inf_precision precision)
@@ -105,18 +108,55 @@ static enum inf_code fail_memory(struct inf_error *err)
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try a precision");
 }
 
-// Returns true if this run rounds the given value when the value is stored.
+// Returns true if the node multiplies operands, which devices round to bf16.
+static bool is_product(const struct inf_node *node)
+{
+    switch (node->op) {
+    case INF_OP_MATMUL:
+    case INF_OP_CONV2D:
+    case INF_OP_DEPTHWISE_CONV2D:
+    case INF_OP_CONV2D_TRANSPOSE:
+    case INF_OP_CONV_ND:
+    case INF_OP_CONV_ND_TRANSPOSE:
+    case INF_OP_RNN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// Fills judge->rounds.
+static void find_rounded(struct judge *judge)
+{
+    const struct inf_graph *graph = judge->graph;
+    bool in_bf16 = judge->report->precision == INF_PRECISION_BF16;
+    memset(judge->rounds, !in_bf16, graph->value_count * sizeof *judge->rounds);
+    for (uint32_t n = 0; n < graph->node_count && in_bf16; n++) {
+        const struct inf_node *node = &graph->nodes[n];
+        for (uint32_t i = 0; is_product(node) && i < node->input_count; i++)
+            if (node->inputs[i] != INF_VALUE_NONE)
+                judge->rounds[node->inputs[i]] = true;
+    }
+}
+
+// Returns true if this run rounds the given value.
 static bool is_rounded(const struct judge *judge, const struct inf_graph *graph, uint32_t value,
                        enum rounding rounding)
 {
-    if (graph->values[value].dtype != INF_DTYPE_F32 || rounding == ROUND_NOTHING)
+    if (graph->values[value].dtype != INF_DTYPE_F32 || rounding == ROUND_NOTHING ||
+        !judge->rounds[value])
         return false;
     return rounding == ROUND_ALL || !judge->pinned[value];
 }
 
-// Replaces the data of a constant or a graph input by a copy in which every element is rounded to
-// the smaller type.
-static enum inf_code round_given(const struct judge *judge, struct inf_graph *graph, uint32_t value,
+// Returns true if values are rounded when they are stored, false if products round what they read.
+static bool rounds_stored(const struct judge *judge)
+{
+    return judge->report->precision != INF_PRECISION_BF16;
+}
+
+// Replaces the data of a value by a copy in which every element is rounded to the smaller type.
+static enum inf_code round_value(const struct judge *judge, struct inf_graph *graph, uint32_t value,
                                  enum rounding rounding, struct inf_error *err)
 {
     struct inf_value *of = &graph->values[value];
@@ -132,7 +172,7 @@ static enum inf_code round_given(const struct judge *judge, struct inf_graph *gr
 }
 
 static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph, uint32_t index,
-                              enum rounding rounding, struct inf_error *err)
+                              enum rounding rounding, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_node *node = &graph->nodes[index];
     struct inf_blob *blobs[INF_LIMIT_TENSORS] = {NULL};
@@ -157,9 +197,34 @@ static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph
             inf_blob_unref(&blobs[i]);
             continue;
         }
-        if (is_rounded(judge, graph, node->outputs[i], rounding))
+        if (rounds_stored(judge) && is_rounded(judge, graph, node->outputs[i], rounding))
             round_blob(blobs[i], judge->report->precision);
         graph->values[node->outputs[i]].data = blobs[i];
+    }
+    return code;
+}
+
+// Runs a node with its operands rounded. Other nodes read them as they were.
+static enum inf_code run_product(const struct judge *judge, struct inf_graph *graph, uint32_t index,
+                                 enum rounding rounding, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_node *node = &graph->nodes[index];
+    struct inf_blob *exact[INF_LIMIT_NODE_INPUTS] = {NULL};
+    enum inf_code code = INF_OK;
+    for (uint32_t i = 0; i < node->input_count && code == INF_OK; i++) {
+        if (node->inputs[i] == INF_VALUE_NONE)
+            continue;
+        exact[i] = inf_blob_ref(graph->values[node->inputs[i]].data);
+        code = round_value(judge, graph, node->inputs[i], rounding, err);
+    }
+    if (code == INF_OK)
+        code = run_node(judge, graph, index, rounding, err);
+    // From the last operand to the first: both may be the same value.
+    for (uint32_t i = node->input_count; i-- > 0;) {
+        if (exact[i] == NULL)
+            continue;
+        inf_blob_unref(&graph->values[node->inputs[i]].data);
+        graph->values[node->inputs[i]].data = exact[i];
     }
     return code;
 }
@@ -176,12 +241,13 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
         if (input->data == NULL)
             return fail_memory(err);
     }
-    for (uint32_t v = 0; v < graph->value_count; v++)
-        INF_TRY(round_given(judge, graph, v, rounding, err));
+    for (uint32_t v = 0; v < graph->value_count && rounds_stored(judge); v++)
+        INF_TRY(round_value(judge, graph, v, rounding, err));
     for (uint32_t n = 0; n < graph->node_count; n++) {
         if (inf_is_cancelled(judge->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", graph->nodes[n].name);
-        INF_TRY(run_node(judge, graph, n, rounding, err));
+        bool is_rounding = !rounds_stored(judge) && is_product(&graph->nodes[n]);
+        INF_TRY((is_rounding ? run_product : run_node)(judge, graph, n, rounding, err));
     }
     *out_graph = graph;
     graph = NULL;
@@ -195,7 +261,7 @@ static void look_at_weight(struct judge *judge, const struct inf_graph *graph, u
     struct inf_precision_report *report = judge->report;
     double magnitude = magnitude_of(graph->values[value].data);
     report->weights++;
-    judge->pinned[value] = magnitude > traits[report->precision].largest;
+    judge->pinned[value] = judge->rounds[value] && magnitude > traits[report->precision].largest;
     if (!judge->pinned[value])
         return;
     if (report->weights_pinned++ == 0) {
@@ -209,7 +275,8 @@ static void look_at_result(struct judge *judge, const struct inf_graph *graph, u
     struct inf_precision_report *report = judge->report;
     double magnitude = magnitude_of(graph->values[value].data);
     report->values++;
-    judge->pinned[value] = magnitude * INF_HALF_HEADROOM >= traits[report->precision].largest;
+    judge->pinned[value] =
+        judge->rounds[value] && magnitude * INF_HALF_HEADROOM >= traits[report->precision].largest;
     if (!judge->pinned[value])
         return;
     if (report->pinned++ == 0) {
@@ -227,7 +294,8 @@ static enum inf_code calibrate_values(struct judge *judge, struct inf_error *err
         const struct inf_value *value = &graph->values[v];
         if (value->dtype != INF_DTYPE_F32 || value->data == NULL)
             continue;
-        judge->report->lost += count_lost(value->data, judge->report->precision);
+        if (judge->rounds[v])
+            judge->report->lost += count_lost(value->data, judge->report->precision);
         if (value->producer != INF_NODE_NONE)
             look_at_result(judge, graph, v);
         else if (judge->graph->values[v].data != NULL)
@@ -303,9 +371,11 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
 {
     struct inf_precision_report *report = judge->report;
     judge->pinned = calloc((size_t)judge->graph->value_count + 1, sizeof *judge->pinned);
+    judge->rounds = calloc((size_t)judge->graph->value_count + 1, sizeof *judge->rounds);
     judge->wanted = calloc((size_t)judge->graph->output_count + 1, sizeof *judge->wanted);
-    if (judge->pinned == NULL || judge->wanted == NULL)
+    if (judge->pinned == NULL || judge->rounds == NULL || judge->wanted == NULL)
         return fail_memory(err);
+    find_rounded(judge);
     INF_TRY(calibrate_values(judge, err));
     INF_TRY(measure_error(judge, ROUND_ALL, &report->error_unguarded, false, err));
     INF_TRY(measure_error(judge, ROUND_UNPINNED, &report->error, true, err));
@@ -346,6 +416,7 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
     for (uint32_t i = 0; judge.wanted != NULL && i < graph->output_count; i++)
         inf_blob_unref(&judge.wanted[i]);
     free(judge.wanted);
+    free(judge.rounds);
     free(judge.pinned);
     return code;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks whether a model may run in a precision below fp32. The check inspects the weights, runs
-// the model once in fp32 to find the range of its values, and runs the model again with every value
-// rounded when it is stored, to find how much the outputs change. Both runs sum in fp32. The result
-// holds for all devices.
+// the model once in fp32 to find the range of its values, and runs the model again with values
+// rounded, to find how much the outputs change: in fp16 every value when it is stored, in bf16 the
+// operands of products. Both runs sum in fp32. The result holds for all devices.
 #ifndef INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 #define INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 

@@ -9,11 +9,12 @@
 #include "backends/precision/precision_check.h"
 #include "backends/ref/ref.h"
 
-// Makes a graph that computes y = (x * scale) * back on 2 elements.
-static struct inf_graph *make_graph(float scale, float back)
+// Makes a graph that computes y = (x * scale) * back on 2 elements: with nodes `op`, which are
+// binary or matmul.
+static struct inf_graph *make_graph_of(enum inf_op op, float scale, float back)
 {
     struct inf_graph *graph;
-    struct inf_shape shape = INF_SHAPE(2), one = INF_SHAPE(1);
+    struct inf_shape shape = INF_SHAPE(2, 1), one = INF_SHAPE(1, 1);
     uint32_t x, factors[2], nodes[2];
     const float values[2] = {scale, back};
     cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
@@ -29,21 +30,28 @@ static struct inf_graph *make_graph(float scale, float back)
     }
     for (int i = 0; i < 2; i++) {
         uint32_t inputs[] = {i == 0 ? x : graph->nodes[nodes[0]].outputs[0], factors[i]};
-        cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, i == 0 ? "up" : "down", "", inputs, 2,
-                                        1, &nodes[i], NULL),
+        cr_assert_eq(inf_graph_add_node(graph, op, i == 0 ? "up" : "down", "", inputs, 2, 1,
+                                        &nodes[i], NULL),
                      INF_OK);
-        graph->nodes[nodes[i]].attrs.binary.kind = INF_BINARY_MUL;
+        if (op == INF_OP_BINARY)
+            graph->nodes[nodes[i]].attrs.binary.kind = INF_BINARY_MUL;
     }
     cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[nodes[1]].outputs[0], NULL), INF_OK);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
 
-static struct inf_precision_report judge_in(enum inf_precision precision, float scale, float back,
-                                            float a, float b)
+static struct inf_graph *make_graph(float scale, float back)
+{
+    return make_graph_of(INF_OP_BINARY, scale, back);
+}
+
+// Checks the graph with x = (a, b).
+static struct inf_precision_report judge_in(enum inf_precision precision, enum inf_op op,
+                                            float scale, float back, float a, float b)
 {
     struct inf_precision_report report;
-    struct inf_graph *graph = make_graph(scale, back);
+    struct inf_graph *graph = make_graph_of(op, scale, back);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_assert_not_null(x);
@@ -58,7 +66,7 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
 
 static struct inf_precision_report check_precision(float scale, float back, float a, float b)
 {
-    return judge_in(INF_PRECISION_FP16, scale, back, a, b);
+    return judge_in(INF_PRECISION_FP16, INF_OP_BINARY, scale, back, a, b);
 }
 
 // Computes a node as `ref` does, and then cancels the check.
@@ -152,14 +160,61 @@ Test(precision_check, pins_nodes_that_make_or_read_what_does_not_fit)
 // 0.333984375, an error of 6.51e-4.
 Test(precision_check, knows_bfloat16)
 {
-    struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);
+    struct inf_precision_report report =
+        judge_in(INF_PRECISION_BF16, INF_OP_MATMUL, 80000, 1e-4f, 1, 0.5f);
     cr_expect_eq(report.pinned + report.weights_pinned, 0u);
     cr_expect_lt(report.error, 0.03);
     cr_expect(report.admissible);
-    report = judge_in(INF_PRECISION_BF16, 1, 1, 1.f / 3, 0);
+    report = judge_in(INF_PRECISION_BF16, INF_OP_MATMUL, 1, 1, 1.f / 3, 0);
     cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
-    report = judge_in(INF_PRECISION_BF16, 1e-8f, 1e8f, 1, 1);
+    report = judge_in(INF_PRECISION_BF16, INF_OP_MATMUL, 1e-8f, 1e8f, 1, 1);
     cr_expect_eq(report.lost, 0u);
+}
+
+// The largest FP32 rounds to infinity, 3.39e38 does not.
+Test(precision_check, pins_products_whose_operands_bfloat16_does_not_hold)
+{
+    struct inf_precision_report report =
+        judge_in(INF_PRECISION_BF16, INF_OP_MATMUL, -3.4028235e38f, 1e-38f, 0.5f, 0);
+    cr_expect_eq(report.weights_pinned, 1u);
+    cr_expect_eq(report.pinned, 1u);
+    cr_expect(!report.admissible, "all of it would be fp32");
+    report = judge_in(INF_PRECISION_BF16, INF_OP_MATMUL, -3.389e38f, 1e-38f, 1e-3f, 0);
+    cr_expect_eq(report.weights_pinned + report.pinned, 0u);
+    cr_expect(report.admissible);
+}
+
+// As masks of transformers have it.
+Test(precision_check, what_no_product_reads_stays_as_it_is_in_bfloat16)
+{
+    struct inf_precision_report report =
+        judge_in(INF_PRECISION_BF16, INF_OP_BINARY, -3.4028235e38f, 1e-38f, 1.f / 3, 0);
+    cr_expect_eq(report.weights_pinned + report.pinned, 0u);
+    cr_expect_eq(report.lost, 0u);
+    cr_expect_eq(report.error_unguarded, 0);
+    cr_expect_eq(report.error, 0);
+    cr_expect(report.admissible);
+}
+
+// y = x * 1 - x: the product rounds its copy of x, and the difference reads x as it is.
+Test(precision_check, products_round_copies_of_their_operands)
+{
+    struct inf_precision_report report;
+    struct inf_graph *graph = make_graph_of(INF_OP_MATMUL, 1, 1);
+    struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+    uint32_t node, inputs[] = {graph->nodes[0].outputs[0], graph->inputs[0].value};
+    memcpy(x->data, (const float[]){1.f / 3, 0}, 2 * sizeof(float));
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, "minus", "", inputs, 2, 1, &node, NULL),
+                 INF_OK);
+    graph->nodes[node].attrs.binary.kind = INF_BINARY_SUB;
+    graph->outputs[0].value = graph->nodes[node].outputs[0];
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, inf_ref_evaluator(), &x,
+                                     NULL, NULL),
+                 INF_OK);
+    cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
+    inf_blob_unref(&x);
+    inf_graph_destroy(&graph);
 }
 
 Test(precision_check, declines_what_it_does_not_know)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench_transformers.py MODELS --build DIR [--threads N] [--rounds N] [--ms MS] [--cpu-time]
-                      [--only NAME]... [--before DIR] [--isa-max SET]
+                      [--only NAME]... [--before DIR] [--isa-max SET] [--bf16]
 
 Models with several inputs on the cpu device and on onnxruntime-node, in turn, round after round.
 MODELS is a folder that gen_transformers.py of the benchmarks' harness wrote; its index.json names
@@ -9,6 +9,7 @@ the models and their inputs. --build is a meson build folder, and --before anoth
 in the same rounds. NODE_PATH says where onnxruntime-node is. Prints the median over the rounds of
 each program's median, the minimum of its minima, and the ratio of both to onnxruntime-node's.
 --cpu-time counts processor time, which a loaded machine disturbs less; it is for one thread.
+--bf16 also times inferd in bf16; the peer computes in fp32.
 """
 import argparse
 import json
@@ -27,8 +28,8 @@ def measure(command, environment):
     return [float(re.search(name + r"\s+([0-9.]+)", text).group(1)) for name in ("median", "min")]
 
 
-def engine_command(build, options, model, files):
-    command = [os.path.join(build, "tests/tools/bench_engine"), "--race", "--backend", "cpu"]
+def engine_command(build, options, model, files, backend="cpu"):
+    command = [os.path.join(build, "tests/tools/bench_engine"), "--race", "--backend", backend]
     command += ["--threads", options.threads, "--ms", options.ms]
     command += ["--isa-max", options.isa_max] if options.isa_max else []
     for file in files:
@@ -47,6 +48,7 @@ def main():
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--only", action="append")
     parser.add_argument("--isa-max")
+    parser.add_argument("--bf16", action="store_true")
     options = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
     environment = dict(os.environ)
@@ -63,6 +65,8 @@ def main():
         files = [file for _, file in inputs]
         peer = ["node", os.path.join(here, "bench_transformers.js"), options.threads, options.ms]
         commands = {"inferd": engine_command(options.build, options, model, files)}
+        if options.bf16:
+            commands["bf16"] = engine_command(options.build, options, model, files, "cpu:bf16")
         if options.before:
             commands["before"] = engine_command(options.before, options, model, files)
         commands["onnxruntime"] = [*peer, model, *(text for pair in inputs for text in pair)]
