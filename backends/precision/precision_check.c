@@ -388,7 +388,7 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
 
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
-                                  const struct inf_evaluator *evaluator,
+                                  const struct inf_evaluator *evaluator, uint64_t macs_max,
                                   struct inf_blob *const *inputs, const atomic_bool *cancelled,
                                   struct inf_error *err)
 {
@@ -398,12 +398,10 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
         return inf_fail(err, INF_UNSUPPORTED, "%s is not tried on models of floats",
                         inf_precision_name(precision));
     uint64_t macs = inf_graph_cost(graph).macs;
-    if (macs > INF_PRECISION_MACS_MAX)
+    if (macs > macs_max)
         return inf_fail(err, INF_UNSUPPORTED,
-                        "%" PRIu64
-                        " multiply-adds are too many to try %s with plain loops, "
-                        "wanted at most %" PRIu64,
-                        macs, inf_precision_name(precision), INF_PRECISION_MACS_MAX);
+                        "%" PRIu64 " multiply-adds are too many to try %s, wanted at most %" PRIu64,
+                        macs, inf_precision_name(precision), macs_max);
     if (graph->subgraph_count > 0)
         return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in %s",
                         inf_precision_name(precision));

@@ -27,8 +27,11 @@
 // If more nodes than this have to stay in fp32, the model must not use the lower precision.
 #define INF_PRECISION_PINS_MAX 64u
 
-// A model with more multiply-adds is not checked: plain loops would take too long.
-#define INF_PRECISION_MACS_MAX ((uint64_t)4000000000)
+// A model with more multiply-adds is not checked with plain loops, because that would take too
+// long, and one with more than the second number not with an evaluator that computes products on a
+// device.
+#define INF_PRECISION_MACS_MAX        ((uint64_t)4000000000)
+#define INF_PRECISION_DEVICE_MACS_MAX ((uint64_t)200000000000)
 
 struct inf_precision_report {
     enum inf_precision precision; // the precision that was checked
@@ -58,7 +61,8 @@ struct inf_precision_report {
 double inf_precision_error_max(enum inf_precision precision);
 
 // Checks `graph` in fp16 or bf16. All shapes must be known and independent of values. inputs[i] is
-// the data of input i. `evaluator` computes nodes.
+// the data of input i. `evaluator` computes nodes; a graph of more than `macs_max` multiply-adds is
+// refused.
 //
 // INF_CANCELLED    *cancelled was set (NULL: the check cannot be cancelled).
 // INF_UNSUPPORTED  sizes depend on values, the graph needs too much work, or the precision is
@@ -66,7 +70,7 @@ double inf_precision_error_max(enum inf_precision precision);
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
-                                  const struct inf_evaluator *evaluator,
+                                  const struct inf_evaluator *evaluator, uint64_t macs_max,
                                   struct inf_blob *const *inputs, const atomic_bool *cancelled,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

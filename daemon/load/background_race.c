@@ -46,8 +46,10 @@ static void run_precision_check(void *context)
     struct precision_job *job = context;
     struct runner *runner = job->runner;
     inf_role_enter_worker();
-    job->code = inf_precision_evaluate(&runner->reports[job->precision], job->precision,
-                                       runner->model, runner->shapes, runner->cancelled, &job->why);
+    // No device computes products, because its threads would not have idle priority.
+    job->code =
+        inf_precision_evaluate(&runner->reports[job->precision], job->precision, runner->model,
+                               runner->shapes, NULL, 0, runner->cancelled, &job->why);
     inf_role_leave();
 }
 

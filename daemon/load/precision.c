@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a model may compute in less than fp32. The precision check runs the graph on the
-// reference kernels twice: once with noise and once with a synthetic picture. Noise alone is not
-// enough, because many networks give the same answer for all noise. The worse result counts.
+// Decides whether a model may compute in less than fp32. The precision check runs the graph twice:
+// once with noise and once with a synthetic picture. Noise alone is not enough, because many
+// networks give the same answer for all noise. The worse result counts. Large products are computed
+// on a host device, all other nodes with the reference kernels.
 #include "daemon/load/precision.h"
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/load/product_evaluator.h"
 #include "proto/core/span.h"
 
 // Kinds of inputs for the precision check, with values between 0 and 1. Noise alone proves little,
@@ -61,6 +63,7 @@ static struct inf_blob *make_input(const struct inf_value *value, enum look look
 
 static enum inf_code check_look(struct inf_precision_report *report, enum inf_precision precision,
                                 const struct inf_graph *graph, enum look look,
+                                const struct inf_product_evaluator *products,
                                 const atomic_bool *cancelled, struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_blob **inputs = calloc((size_t)graph->input_count + 1, sizeof(struct inf_blob *));
@@ -70,8 +73,10 @@ static enum inf_code check_look(struct inf_precision_report *report, enum inf_pr
         made = inputs[i] != NULL;
     }
     enum inf_code code =
-        made ? inf_precision_check(report, precision, graph, inf_registry_evaluator(), inputs,
-                                   cancelled, err)
+        made ? inf_precision_check(report, precision, graph, &products->evaluator,
+                                   products->host_count > 1 ? INF_PRECISION_DEVICE_MACS_MAX
+                                                            : INF_PRECISION_MACS_MAX,
+                                   inputs, cancelled, err)
              : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
     for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
         inf_blob_unref(&inputs[i]);
@@ -116,15 +121,18 @@ static void merge_reports(struct inf_precision_report *report, struct inf_precis
 
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
-                                     const struct inf_shape *shapes, const atomic_bool *cancelled,
-                                     struct inf_error *err)
+                                     const struct inf_shape *shapes,
+                                     struct inf_device *const *hosts, uint32_t host_count,
+                                     const atomic_bool *cancelled, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
+    struct inf_product_evaluator products;
+    inf_product_evaluator_init(&products, hosts, host_count);
     INF_TRY(inf_model_specialize_graph(model, shapes, &graph, err));
-    INF_TRY(check_look(report, precision, graph, LOOK_NOISE, cancelled, err));
+    INF_TRY(check_look(report, precision, graph, LOOK_NOISE, &products, cancelled, err));
     if (report->admissible && takes_pictures(graph)) {
-        INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, cancelled, err));
+        INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, &products, cancelled, err));
         if (other.admissible)
             merge_reports(report, &other);
         else
@@ -142,11 +150,14 @@ static bool check_precision(struct inf_precision_result *result,
 {
     struct inf_precision_report report;
     struct inf_error why = {0};
+    struct inf_device *hosts[INF_REGISTRY_DEVICES];
+    uint32_t host_count = inf_device_list_hosts(question->devices, hosts, INF_REGISTRY_DEVICES);
     uint64_t begin_ns = inf_clock_ns();
     inf_log(question->log, INF_LOG_INFO, "precision check begins name=%s precision=%s",
             question->name, inf_precision_name(precision));
-    enum inf_code code = inf_precision_evaluate(&report, precision, question->model,
-                                                question->shapes, question->cancelled, &why);
+    enum inf_code code =
+        inf_precision_evaluate(&report, precision, question->model, question->shapes, hosts,
+                               host_count, question->cancelled, &why);
     if (code == INF_OK) {
         inf_precision_print(&report, result->text, sizeof result->text);
         result->admissible = report.admissible;

@@ -14,14 +14,18 @@
 #define INF_PRECISION_REASON 256
 
 // Evaluates how much the outputs of the model would change if it computed in `precision` at
-// `shapes`. Runs the model on the reference kernels with noise between 0 and 1, and, if the model
-// takes pictures, also with a synthetic picture. The report describes the worse of the two runs.
+// `shapes`. Runs the model with noise between 0 and 1, and, if the model takes pictures, also with a
+// synthetic picture. The report describes the worse of the two runs. `hosts` are devices that
+// compute in host memory, of which the last one is `ref`; the others compute large products. With
+// `ref` alone a large model takes too long, and is refused.
 //
 // INF_CANCELLED    *cancelled was set (NULL: the evaluation cannot be cancelled).
 // INF_UNSUPPORTED  the change cannot be evaluated; the text gives the reason.
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
-                                     const struct inf_shape *shapes, const atomic_bool *cancelled,
+                                     const struct inf_shape *shapes,
+                                     struct inf_device *const *hosts, uint32_t host_count,
+                                     const atomic_bool *cancelled,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // A model whose precision is to be decided.

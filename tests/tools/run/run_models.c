@@ -257,7 +257,8 @@ static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
     enum inf_precision wanted = judge->engine.options.precision;
     if (wanted <= INF_PRECISION_FP32 || judge->tried)
         return INF_OK;
-    enum inf_code code = inf_precision_evaluate(&report, wanted, model, shapes, NULL, err);
+    enum inf_code code = inf_precision_evaluate(&report, wanted, model, shapes, judge->engine.hosts,
+                                                judge->engine.host_count, NULL, err);
     if (code == INF_UNSUPPORTED)
         err->code = INF_PRECONDITION;
     if (code != INF_OK)

@@ -56,9 +56,9 @@ static struct inf_precision_report judge_in(enum inf_precision precision, enum i
     struct inf_error err = {0};
     cr_assert_not_null(x);
     memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
-    cr_assert_eq(
-        inf_precision_check(&report, precision, graph, inf_ref_evaluator(), &x, NULL, &err), INF_OK,
-        "%s", err.text);
+    cr_assert_eq(inf_precision_check(&report, precision, graph, inf_ref_evaluator(),
+                                     INF_PRECISION_MACS_MAX, &x, NULL, &err),
+                 INF_OK, "%s", err.text);
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
     return report;
@@ -87,9 +87,9 @@ Test(precision_check, ends_when_it_is_cancelled)
     struct inf_graph *graph = make_graph(2, 0.5f);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
-    cr_assert_eq(
-        inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator, &x, &cancelled, &err),
-        INF_CANCELLED);
+    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator,
+                                     INF_PRECISION_MACS_MAX, &x, &cancelled, &err),
+                 INF_CANCELLED);
     cr_expect_str_eq(err.text, "cancelled before node 'down'");
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
@@ -209,8 +209,8 @@ Test(precision_check, products_round_copies_of_their_operands)
     graph->nodes[node].attrs.binary.kind = INF_BINARY_SUB;
     graph->outputs[0].value = graph->nodes[node].outputs[0];
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, inf_ref_evaluator(), &x,
-                                     NULL, NULL),
+    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, inf_ref_evaluator(),
+                                     INF_PRECISION_MACS_MAX, &x, NULL, NULL),
                  INF_OK);
     cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
     inf_blob_unref(&x);
@@ -223,8 +223,8 @@ Test(precision_check, declines_what_it_does_not_know)
     struct inf_graph *graph = make_graph(1, 1);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
-    cr_expect_eq(inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x,
-                                     NULL, &err),
+    cr_expect_eq(inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(),
+                                     INF_PRECISION_MACS_MAX, &x, NULL, &err),
                  INF_UNSUPPORTED);
     cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
     inf_blob_unref(&x);
