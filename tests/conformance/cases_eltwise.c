@@ -207,13 +207,17 @@ void make_prelu(struct one_node *one, struct random *random, uint32_t number)
 
 void make_select(struct one_node *one, struct random *random, uint32_t number)
 {
-    (void)number;
-    struct inf_shape whole = random_shape(random, random_rank(random, 0, 4));
+    // Some cases have long rows with one condition for each row, which the cpu device copies.
+    bool by_row = number % 4 == 0;
+    struct inf_shape whole = by_row ? INF_SHAPE(random_in(random, 1, 7), random_in(random, 12, 300))
+                                    : random_shape(random, random_rank(random, 0, 4));
     enum inf_dtype dtype = random_dtype(random, DTYPES_ANY);
     for (uint32_t i = 0; i < 3; i++) {
         struct operand operand = {
             .dtype = i == 0 ? INF_DTYPE_BOOL : dtype, .shape = whole, .extremes = EXTREME_ALL};
-        if (random_once_in(random, 3))
+        if (i == 0 && by_row)
+            operand.shape = INF_SHAPE(whole.dims[0], 1);
+        else if (random_once_in(random, 3))
             operand.shape = random_broadcastable(random, &whole);
         add_operand(one, random, &operand);
     }

@@ -16,6 +16,9 @@
 // Rows of at most this length are copied and computed together, because a loop over one row would
 // be too short.
 #define SHORT_ROW 32
+// Rows of a selection with one condition for each row are copied, unless they are so short that a
+// call for each row would take longer than the loops over several rows.
+#define COPIED_ROW_LEAST 16
 
 struct element {
     const struct inf_element *loops;
@@ -111,6 +114,19 @@ static void compute_rows(const struct element_task *task, size_t row, size_t end
     }
 }
 
+// Computes a row, or a part of one, of a selection whose condition has one element for the row:
+// copies one of the operands.
+static void copy_selected(const struct element *element, size_t count,
+                          const char *const at[INF_NATIVE_BROADCAST_OPERANDS], char *y)
+{
+    uint32_t chosen = *at[0] != 0 ? 1 : 2;
+    size_t size = element->result_size;
+    if (element->broadcast.row_step[chosen] != 0)
+        memcpy(y, at[chosen], count * size);
+    else
+        element->loops->fill[size_index(size)](count, at[chosen], y);
+}
+
 static void element_tile(const void *context, size_t number, size_t worker)
 {
     (void)worker;
@@ -121,7 +137,9 @@ static void element_tile(const void *context, size_t number, size_t worker)
         inf_native_broadcast_tile(broadcast, &task->tiles, number);
     struct inf_native_broadcast_walk walk;
     bool moves = true;
-    if (broadcast->rank > 0 && broadcast->row <= SHORT_ROW) {
+    bool copies = element->select != NULL && broadcast->row_step[0] == 0 &&
+                  broadcast->row >= COPIED_ROW_LEAST;
+    if (broadcast->rank > 0 && broadcast->row <= SHORT_ROW && !copies) {
         compute_rows(task, tile.row, tile.end);
         return;
     }
@@ -135,7 +153,9 @@ static void element_tile(const void *context, size_t number, size_t worker)
         for (uint32_t i = 0; i < broadcast->operands; i++)
             from[i] = (const char *)task->operands[i] +
                       (walk.at[i] + tile.column * broadcast->row_step[i]) * element->size[i];
-        if (moves || tile.columns == 1)
+        if (copies)
+            copy_selected(element, tile.columns, from, y);
+        else if (moves || tile.columns == 1)
             compute_elements(element, tile.columns, (const void *const *)from, y);
         else
             compute_spread(element, tile.columns, from, y);
