@@ -404,3 +404,112 @@ Test(passes, fuse_pad_changes_no_bit)
     inf_device_unref(&ref);
     cr_assert_gt(fused, 30);
 }
+
+// How a graph repeats the heads of keys.
+enum repeat {
+    BY_BROADCAST,
+    BY_ONES, // a product with ones, as an Expand of unknown shape is imported
+    BY_GATHER,
+    REPEATS
+};
+
+// Adds a node whose attributes the caller sets; returns its output. `y` may be INF_VALUE_NONE.
+static uint32_t append_node(struct inf_graph *graph, enum inf_op op, uint32_t x, uint32_t y)
+{
+    const uint32_t inputs[] = {x, y};
+    uint32_t node;
+    cr_assert_eq(
+        inf_graph_add_node(graph, op, "n", "", inputs, y == INF_VALUE_NONE ? 1 : 2, 1, &node, NULL),
+        INF_OK);
+    return graph->nodes[node].outputs[0];
+}
+
+static struct inf_node *last_node(struct inf_graph *graph)
+{
+    return &graph->nodes[graph->node_count - 1];
+}
+
+// Adds nodes that repeat each of the 2 heads of x [1,2,5,4] three times.
+static uint32_t repeat_heads(struct inf_graph *graph, uint32_t x, enum repeat how)
+{
+    uint32_t axes, ones;
+    const int32_t wide[] = {1, 2, 3, 5, 4}, narrow[] = {1, 2, 1, 5, 4}, joined[] = {1, 6, 5, 4};
+    if (how == BY_GATHER) {
+        const int32_t heads[] = {0, 0, 0, 1, 1, 1};
+        x = append_node(graph, INF_OP_GATHER, x, add_ints(graph, heads, 6, false));
+        last_node(graph)->attrs.gather.axis = 1;
+        return x;
+    }
+    x = append_node(graph, INF_OP_RESHAPE, x, add_ints(graph, narrow, 5, false));
+    axes = add_ints(graph, wide, 5, false);
+    if (how == BY_ONES) {
+        struct inf_blob *data = inf_blob_create(3 * sizeof(float));
+        for (int i = 0; i < 3; i++)
+            ((float *)data->data)[i] = 1;
+        cr_assert_eq(inf_graph_add_const(graph, "ones", INF_DTYPE_F32, &INF_SHAPE(3, 1, 1), data,
+                                         &ones, NULL),
+                     INF_OK);
+        x = append_node(graph, INF_OP_BINARY, x, ones);
+        last_node(graph)->attrs.binary.kind = INF_BINARY_MUL;
+    } else {
+        x = append_node(graph, INF_OP_BROADCAST, x, axes);
+    }
+    return append_node(graph, INF_OP_RESHAPE, x, add_ints(graph, joined, 4, false));
+}
+
+// Makes q [1,6,rows,4] times the repeated keys, transposed by a node or by the product, and the
+// result times the repeated values.
+static struct inf_graph *make_shared(enum repeat how, int64_t rows, bool by_node)
+{
+    struct inf_graph *graph;
+    uint32_t q, keys;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(
+        inf_graph_add_value(graph, "q", INF_DTYPE_F32, &INF_SHAPE(1, 6, rows, 4), &q, NULL),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "q", q, NULL), INF_OK);
+    cr_assert_eq(
+        inf_graph_add_value(graph, "keys", INF_DTYPE_F32, &INF_SHAPE(1, 2, 5, 4), &keys, NULL),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "keys", keys, NULL), INF_OK);
+    uint32_t repeated = repeat_heads(graph, keys, how);
+    if (by_node) {
+        const int32_t swap[] = {0, 1, 3, 2};
+        repeated = append_node(graph, INF_OP_TRANSPOSE, repeated, INF_VALUE_NONE);
+        struct inf_ints *perm = &last_node(graph)->attrs.transpose.perm;
+        perm->count = 4;
+        for (int i = 0; i < 4; i++)
+            perm->values[i] = swap[i];
+    }
+    uint32_t scores = append_node(graph, INF_OP_MATMUL, q, repeated);
+    last_node(graph)->attrs.matmul.transpose_b = !by_node;
+    uint32_t y = append_node(graph, INF_OP_MATMUL, scores, repeat_heads(graph, keys, how));
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
+    return graph;
+}
+
+Test(passes, share_heads_changes_no_bit)
+{
+    struct inf_device *ref;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_pass_options options = {.disabled = ONLY(INF_PASS_SHARE_HEADS)};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    for (int i = 0; i < REPEATS * 2 * 2; i++) {
+        struct inf_graph *graph =
+            make_shared((enum repeat)(i % REPEATS), i / REPEATS % 2 == 0 ? 1 : 7, i >= 2 * REPEATS);
+        struct answers before = {0}, after = {0};
+        struct inf_error err = {0};
+        run_graph(ref, graph, true, &before);
+        cr_assert_eq(inf_passes_run(graph, &options, &err), INF_OK, "%s", err.text);
+        // Two products, each between two reshapes, read the keys as they are.
+        cr_assert_eq(graph->node_count, 6, "%d: %u nodes", i, graph->node_count);
+        run_graph(ref, graph, true, &after);
+        compare_answers(&before, &after, 0, "shared heads");
+        free_answers(&before);
+        free_answers(&after);
+        inf_graph_destroy(&graph);
+    }
+    inf_device_unref(&ref);
+}

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "backends/graph/history/append.h"
-#include "backends/graph/history/heads.h"
 #include "backends/graph/history/rules.h"
+#include "backends/graph/pass/heads.h"
 #include "backends/graph/shape/infer.h"
 
 #define BIASES_MAX 4 // most biases that are kept for further scores
@@ -313,11 +313,11 @@ static enum inf_code emit_reshape(struct builder *b, const char *name, uint32_t 
 static enum inf_code translate_shared_heads(struct builder *b, const struct inf_node *node,
                                             bool *done)
 {
-    struct inf_history_repeat repeat;
+    struct inf_heads_repeat repeat;
     uint32_t inputs[2], product;
     union inf_attrs attrs = node->attrs;
     *done = node->op == INF_OP_MATMUL && node->input_count == 2 && !attrs.matmul.transpose_a &&
-            inf_history_find_repeat(b->longest, node->inputs[1], &repeat) &&
+            inf_heads_find_repeat(b->longest, node->inputs[1], &repeat) &&
             b->map[repeat.source] != INF_VALUE_NONE;
     if (!*done)
         return INF_OK;

@@ -40,6 +40,7 @@ static const struct {
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
     [INF_PASS_RECOGNIZE] = {"recognize", inf_pass_recognize},
+    [INF_PASS_SHARE_HEADS] = {"share_heads", inf_pass_share_heads, .is_whole = true},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
     [INF_PASS_FUSE_DILATION] = {"fuse_dilation", inf_pass_fuse_dilation},
     [INF_PASS_QUANTIZE] = {"quantize", inf_pass_quantize},

@@ -20,6 +20,8 @@ enum inf_pass {
     // Gelu, silu, RMS and layer normalisation that are written with sums, products and powers
     // become one node.
     INF_PASS_RECOGNIZE,
+    // a product with keys or values that are repeated for several heads reads them once
+    INF_PASS_SHARE_HEADS,
     INF_PASS_LAYOUT, // transposes move towards the outputs and cancel with their inverses
     // space_to_batch, a convolution and batch_to_space become a dilated convolution
     INF_PASS_FUSE_DILATION,

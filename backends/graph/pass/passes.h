@@ -22,6 +22,10 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite) INF_NODISCARD
 // Runs INF_PASS_RECOGNIZE, which replaces the long forms of gelu, silu and normalisations.
 enum inf_code inf_pass_recognize(struct inf_rewrite *rewrite) INF_NODISCARD;
 
+// Runs INF_PASS_SHARE_HEADS. The pass changes the order of nodes, so it must not run between
+// inf_rewrite_begin() and inf_rewrite_end().
+enum inf_code inf_pass_share_heads(struct inf_rewrite *rewrite) INF_NODISCARD;
+
 // Runs INF_PASS_LAYOUT, which moves transposes towards the outputs.
 enum inf_code inf_pass_layout(struct inf_rewrite *rewrite) INF_NODISCARD;
 

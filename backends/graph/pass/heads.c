@@ -5,7 +5,7 @@
 //
 //   [batch, heads, rows, size] * [batch, heads, size, keys]
 //   [batch, heads / times, times * rows, size] * [batch, heads / times, size, keys]
-#include "backends/graph/history/heads.h"
+#include "backends/graph/pass/heads.h"
 
 #include "backends/graph/shape/infer.h"
 
@@ -85,11 +85,11 @@ static uint32_t find_stretched(const struct inf_graph *graph, const struct inf_n
     return insert->inputs[0];
 }
 
-bool inf_history_find_repeat(const struct inf_graph *graph, uint32_t value,
-                             struct inf_history_repeat *repeat)
+bool inf_heads_find_repeat(const struct inf_graph *graph, uint32_t value,
+                             struct inf_heads_repeat *repeat)
 {
     const struct inf_node *node = maker_of(graph, value);
-    *repeat = (struct inf_history_repeat){.source = INF_VALUE_NONE};
+    *repeat = (struct inf_heads_repeat){.source = INF_VALUE_NONE};
     if (node != NULL && graph->values[value].shape.rank == 4 && inf_node_swaps_last_axes(node, 4)) {
         repeat->swapped = true;
         node = maker_of(graph, node->inputs[0]);
