@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_import MODEL.onnx...
+// bench_import MODEL.onnx... [-- DATA...]
 //
-// Compares the cost of importing a model with the cost of reading and hashing its file. The bound
-// is 1.3 times the latter plus 50 ms. Prints the shortest of several elapsed and CPU times,
+// Compares the cost of importing a model with the cost of reading and hashing its file, and those
+// of its external data: DATA are names in the folder of the model, one file after the other. The
+// bound is 1.3 times the latter plus 50 ms. Prints the shortest of several elapsed and CPU times,
 // measured alternately, and the peak memory of a process that does nothing else. Every measurement
 // runs in a separate process.
 #include <errno.h>
@@ -60,6 +61,33 @@ static enum inf_code read_and_hash(int directory_fd, const char *name, struct in
     return INF_OK;
 }
 
+// Reads and hashes the file of a model and then its external data, the names of which end with NULL.
+static enum inf_code read_and_hash_all(int directory_fd, const char *name,
+                                       const char *const *external, struct inf_error *err)
+{
+    INF_TRY(read_and_hash(directory_fd, name, err));
+    for (; *external != NULL; external++)
+        INF_TRY(read_and_hash(directory_fd, *external, err));
+    return INF_OK;
+}
+
+// Adds the sizes of the external data to *size_bytes.
+static bool add_sizes(const char *path, const char *const *external, off_t *size_bytes)
+{
+    char folder[4096];
+    struct stat status;
+    snprintf(folder, sizeof folder, "%s", path);
+    int directory_fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = directory_fd >= 0;
+    for (; good && *external != NULL; external++) {
+        good = fstatat(directory_fd, *external, &status, 0) == 0;
+        *size_bytes += good ? status.st_size : 0;
+    }
+    if (directory_fd >= 0)
+        close(directory_fd);
+    return good;
+}
+
 static enum inf_code import_file(int directory_fd, const char *name, struct inf_error *err)
 {
     const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
@@ -70,7 +98,8 @@ static enum inf_code import_file(int directory_fd, const char *name, struct inf_
 
 // Imports the model, or only reads and hashes it, in a child process. Returns false if the child
 // failed; the child has printed the reason then.
-static bool measure_child(const char *path, bool imports, struct cost *cost)
+static bool measure_child(const char *path, const char *const *external, bool imports,
+                          struct cost *cost)
 {
     char folder[4096], name[4096];
     int ends[2];
@@ -84,8 +113,9 @@ static bool measure_child(const char *path, bool imports, struct cost *cost)
         struct cost own = {.before_kib = peak_kib()};
         int directory_fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         double start = now_ms(CLOCK_MONOTONIC);
-        enum inf_code code = imports ? import_file(directory_fd, basename(name), &err)
-                                     : read_and_hash(directory_fd, basename(name), &err);
+        enum inf_code code = imports
+                                 ? import_file(directory_fd, basename(name), &err)
+                                 : read_and_hash_all(directory_fd, basename(name), external, &err);
         own.ms = now_ms(CLOCK_MONOTONIC) - start;
         own.processor_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID);
         own.peak_kib = peak_kib();
@@ -111,35 +141,36 @@ static void keep_best(struct cost *best, const struct cost *cost, bool first)
 }
 
 // Measure import and reading alternately, so that other work on the machine affects both.
-static bool measure_best(const char *path, struct cost *reading, struct cost *importing)
+static bool measure_best(const char *path, const char *const *external, struct cost *reading,
+                         struct cost *importing)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct cost cost;
-        if (!measure_child(path, false, &cost))
+        if (!measure_child(path, external, false, &cost))
             return false;
         keep_best(reading, &cost, i == 0);
-        if (!measure_child(path, true, &cost))
+        if (!measure_child(path, external, true, &cost))
             return false;
         keep_best(importing, &cost, i == 0);
     }
     return true;
 }
 
-static bool bench_file(const char *path)
+static bool bench_file(const char *path, const char *const *external)
 {
     struct cost reading, importing;
     struct stat status;
-    if (stat(path, &status) != 0) {
+    if (stat(path, &status) != 0 || !add_sizes(path, external, &status.st_size)) {
         fprintf(stderr, "bench_import: %s: %s\n", path, strerror(errno));
         return false;
     }
-    if (!measure_best(path, &reading, &importing))
+    if (!measure_best(path, external, &reading, &importing))
         return false;
     double file_kib = (double)status.st_size / 1024;
     double own_kib = (double)(importing.peak_kib - importing.before_kib);
     printf(
         "%s: %.1f MiB; read and hash %.1f ms; import %.1f ms (%.2f of the limit), of the processor "
-        "%.1f and %.1f ms (%.2f); peak %.1f MiB above the start (%.2f times the file)\n",
+        "%.1f and %.1f ms (%.2f); peak %.1f MiB above the start (%.2f times the files)\n",
         path, file_kib / 1024, reading.ms, importing.ms, importing.ms / (1.3 * reading.ms + 50),
         reading.processor_ms, importing.processor_ms,
         importing.processor_ms / (1.3 * reading.processor_ms + 50), own_kib / 1024,
@@ -149,10 +180,15 @@ static bool bench_file(const char *path)
 
 int main(int argc, char **argv)
 {
-    int failed = argc < 2 ? 2 : 0;
-    if (argc < 2)
-        fputs("usage: bench_import MODEL.onnx...\n", stderr);
-    for (int i = 1; i < argc; i++)
-        failed |= !bench_file(argv[i]);
+    int models = 1;
+    while (models < argc && strcmp(argv[models], "--") != 0)
+        models++;
+    int failed = models < 2 ? 2 : 0;
+    if (models < 2)
+        fputs("usage: bench_import MODEL.onnx... [-- DATA...]\n", stderr);
+    const char *const *external =
+        (const char *const *)(models < argc ? argv + models + 1 : argv + argc);
+    for (int i = 1; i < models; i++)
+        failed |= !bench_file(argv[i], external);
     return failed;
 }
