@@ -56,7 +56,8 @@ static enum inf_code compute_product(const struct inf_product_evaluator *product
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *alone = NULL;
     INF_CLEANUP(inf_executable_destroy) struct inf_executable *executable = NULL;
-    const struct inf_run_options options = {.cancelled = cancelled};
+    // The calling thread alone, so that requests keep the device's other threads.
+    const struct inf_run_options options = {.threads = 1, .cancelled = cancelled};
     INF_TRY(make_graph(graph, index, &alone, err));
     INF_TRY(inf_static_executable_create(&executable, &alone, products->hosts, products->host_count,
                                          &options, err));
