@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "daemon/load/product_evaluator.h"
+#include "backends/exec/dynamic/product_evaluator.h"
 #include "proto/core/span.h"
 
 // Kinds of inputs for the precision check, with values between 0 and 1. Noise alone proves little,
@@ -128,7 +128,7 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
     struct inf_product_evaluator products;
-    inf_product_evaluator_init(&products, hosts, host_count);
+    inf_product_evaluator_init(&products, inf_registry_evaluator(), hosts, host_count);
     INF_TRY(inf_model_specialize_graph(model, shapes, &graph, err));
     INF_TRY(check_look(report, precision, graph, LOOK_NOISE, &products, cancelled, err));
     if (report->admissible && takes_pictures(graph)) {

@@ -14,8 +14,8 @@
 #define INF_PRECISION_REASON 256
 
 // Evaluates how much the outputs of the model would change if it computed in `precision` at
-// `shapes`. Runs the model with noise between 0 and 1, and, if the model takes pictures, also with a
-// synthetic picture. The report describes the worse of the two runs. `hosts` are devices that
+// `shapes`. Runs the model with noise between 0 and 1, and, if the model takes pictures, also with
+// a synthetic picture. The report describes the worse of the two runs. `hosts` are devices that
 // compute in host memory, of which the last one is `ref`; the others compute large products. With
 // `ref` alone a large model takes too long, and is refused.
 //

@@ -16,6 +16,6 @@ struct inf_heads_repeat {
 // Finds out whether `value` repeats the heads of another value. Returns false, and leaves *repeat
 // without meaning, if it does not. The shapes of all values of the graph must be known.
 bool inf_heads_find_repeat(const struct inf_graph *graph, uint32_t value,
-                             struct inf_heads_repeat *repeat);
+                           struct inf_heads_repeat *repeat);
 
 #endif

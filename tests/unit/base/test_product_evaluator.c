@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/exec/dynamic/product_evaluator.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/precision/precision_check.h"
-#include "daemon/load/product_evaluator.h"
 
 struct hosts {
     struct inf_device *devices[2];
@@ -68,7 +68,8 @@ static struct inf_graph *make_product(enum inf_op op, struct inf_shape x, struct
     return graph;
 }
 
-static struct inf_blob *evaluate(const struct inf_evaluator *evaluator, struct inf_graph *graph)
+static struct inf_blob *evaluate_graph(const struct inf_evaluator *evaluator,
+                                       struct inf_graph *graph)
 {
     const struct inf_shape *shape = &graph->values[graph->outputs[0].value].shape;
     struct inf_blob *y = inf_blob_create(inf_shape_elements(shape) * sizeof(float));
@@ -79,15 +80,15 @@ static struct inf_blob *evaluate(const struct inf_evaluator *evaluator, struct i
 }
 
 // Compares the evaluator with the reference kernels. Returns true if a bit differs.
-static bool differs(enum inf_op op, struct inf_shape x, struct inf_shape w)
+static bool compare_products(enum inf_op op, struct inf_shape x, struct inf_shape w)
 {
     struct hosts hosts = open_hosts();
     struct inf_product_evaluator products;
     struct inf_graph *graph = make_product(op, x, w);
     graph->values[graph->inputs[0].value].data = make_noise(inf_shape_elements(&x), 1);
-    inf_product_evaluator_init(&products, hosts.devices, hosts.count);
-    struct inf_blob *y = evaluate(&products.evaluator, graph);
-    struct inf_blob *wanted = evaluate(inf_registry_evaluator(), graph);
+    inf_product_evaluator_init(&products, inf_registry_evaluator(), hosts.devices, hosts.count);
+    struct inf_blob *y = evaluate_graph(&products.evaluator, graph);
+    struct inf_blob *wanted = evaluate_graph(inf_registry_evaluator(), graph);
     for (size_t i = 0; i < wanted->size_bytes / sizeof(float); i++)
         cr_assert_float_eq(((float *)y->data)[i], ((float *)wanted->data)[i], 1e-4, "%zu", i);
     bool any = memcmp(y->data, wanted->data, wanted->size_bytes) != 0;
@@ -102,10 +103,12 @@ static bool differs(enum inf_op op, struct inf_shape x, struct inf_shape w)
 Test(product_evaluator, computes_large_products_on_the_device)
 {
     bool has_cpu = inf_registry_find("cpu") != NULL;
-    cr_expect_eq(differs(INF_OP_MATMUL, INF_SHAPE(1, 65, 256), INF_SHAPE(256, 300)), has_cpu);
-    cr_expect_eq(differs(INF_OP_CONV2D, INF_SHAPE(1, 20, 21, 32), INF_SHAPE(3, 3, 32, 48)),
+    cr_expect_eq(compare_products(INF_OP_MATMUL, INF_SHAPE(1, 65, 256), INF_SHAPE(256, 300)),
                  has_cpu);
-    cr_expect_not(differs(INF_OP_MATMUL, INF_SHAPE(3, 64), INF_SHAPE(64, 64)), "it is small");
+    cr_expect_eq(compare_products(INF_OP_CONV2D, INF_SHAPE(1, 20, 21, 32), INF_SHAPE(3, 3, 32, 48)),
+                 has_cpu);
+    cr_expect_not(compare_products(INF_OP_MATMUL, INF_SHAPE(3, 64), INF_SHAPE(64, 64)),
+                  "it is small");
 }
 
 Test(product_evaluator, reference_kernels_compute_all_without_another_device)
@@ -113,9 +116,9 @@ Test(product_evaluator, reference_kernels_compute_all_without_another_device)
     struct inf_product_evaluator products;
     struct inf_graph *graph = make_product(INF_OP_MATMUL, INF_SHAPE(65, 256), INF_SHAPE(256, 300));
     graph->values[graph->inputs[0].value].data = make_noise(65 * 256, 1);
-    inf_product_evaluator_init(&products, NULL, 0);
-    struct inf_blob *y = evaluate(&products.evaluator, graph);
-    struct inf_blob *wanted = evaluate(inf_registry_evaluator(), graph);
+    inf_product_evaluator_init(&products, inf_registry_evaluator(), NULL, 0);
+    struct inf_blob *y = evaluate_graph(&products.evaluator, graph);
+    struct inf_blob *wanted = evaluate_graph(inf_registry_evaluator(), graph);
     cr_expect_eq(memcmp(y->data, wanted->data, wanted->size_bytes), 0);
     inf_blob_unref(&y);
     inf_blob_unref(&wanted);
@@ -131,7 +134,7 @@ Test(product_evaluator, a_check_knows_its_bound)
     struct inf_error err = {0};
     struct inf_graph *graph = make_product(INF_OP_MATMUL, INF_SHAPE(65, 256), INF_SHAPE(256, 300));
     struct inf_blob *x = make_noise(65 * 256, 1);
-    inf_product_evaluator_init(&products, hosts.devices, hosts.count);
+    inf_product_evaluator_init(&products, inf_registry_evaluator(), hosts.devices, hosts.count);
     cr_expect_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, &products.evaluator,
                                      4991999, &x, NULL, &err),
                  INF_UNSUPPORTED);

@@ -2,11 +2,11 @@
 // Computes a product by compiling a graph of one node. Its first operand is an input, and the other
 // ones are constants, so that the device packs them as it packs those of the model. Sums are fp32
 // instead of double, which changes results a thousand times less than rounding to 16 bits does.
-#include "daemon/load/product_evaluator.h"
+#include "backends/exec/dynamic/product_evaluator.h"
 
 #include "backends/exec/static_executable.h"
 
-// Smaller nodes are computed with the reference kernels, because compiling them takes longer.
+// Smaller nodes are computed by the other evaluator, because compiling them takes longer.
 #define WORK_LEAST ((uint64_t)1 << 22)
 
 static bool is_large_product(const struct inf_graph *graph, uint32_t index)
@@ -80,15 +80,16 @@ static enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
         if (code == INF_OK)
             return INF_OK;
     }
-    const struct inf_evaluator *reference = inf_registry_evaluator();
-    return reference->run(reference->context, graph, node, outputs, cancelled, err);
+    return products->other->run(products->other->context, graph, node, outputs, cancelled, err);
 }
 
 void inf_product_evaluator_init(struct inf_product_evaluator *products,
-                                struct inf_device *const *hosts, uint32_t host_count)
+                                const struct inf_evaluator *other, struct inf_device *const *hosts,
+                                uint32_t host_count)
 {
     *products =
         (struct inf_product_evaluator){.evaluator = {.run = evaluate_node, .context = products},
+                                       .other = other,
                                        .hosts = hosts,
                                        .host_count = host_count};
 }
