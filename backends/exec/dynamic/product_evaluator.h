@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An evaluator that computes large products on a host device in fp32, and all other nodes by another
-// evaluator. The reference kernels take more than a second for each 10^9 multiply-adds.
+// Computes large products on a host device in fp32, and all other nodes by another evaluator. The
+// reference kernels take more than a second for each 10^9 multiply-adds.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_PRODUCT_EVALUATOR_H
 #define INF_BACKENDS_EXEC_DYNAMIC_PRODUCT_EVALUATOR_H
 

@@ -86,7 +86,7 @@ static uint32_t find_stretched(const struct inf_graph *graph, const struct inf_n
 }
 
 bool inf_heads_find_repeat(const struct inf_graph *graph, uint32_t value,
-                             struct inf_heads_repeat *repeat)
+                           struct inf_heads_repeat *repeat)
 {
     const struct inf_node *node = maker_of(graph, value);
     *repeat = (struct inf_heads_repeat){.source = INF_VALUE_NONE};
