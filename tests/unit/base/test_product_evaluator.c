@@ -8,6 +8,7 @@
 #include "backends/exec/dynamic/product_evaluator.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/precision/precision_check.h"
+#include "backends/registry.h"
 
 struct hosts {
     struct inf_device *devices[2];
