@@ -15,10 +15,13 @@
 //              i j k l                      c g k ...
 //
 // Axes that the permutation leaves together are one axis first: OIHW to HWIO has the axes HW, I, O.
+// Large arrays are copied on several cores, which take strips of the axis `last`.
 #include "backends/base/permute.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "backends/base/parallel.h"
 
 #define TILE 16 // elements of a side of a square: a cache line of 4-byte elements
 
@@ -112,21 +115,41 @@ static bool advance_position(const struct loops *loops, size_t at[], const uint3
     return false;
 }
 
+// A copy whose axis `last` is cut into strips of `width` elements.
+struct copy {
+    struct loops loops;
+    size_t width;
+    const uint32_t *from;
+    uint32_t *to;
+};
+
+static void copy_strips(void *context, size_t piece)
+{
+    const struct copy *copy = context;
+    const struct loops *loops = &copy->loops;
+    size_t k = piece * copy->width;
+    size_t last_count = loops->last_count - k < copy->width ? loops->last_count - k : copy->width;
+    size_t at[INF_LIMIT_RANK] = {0};
+    uint32_t *y = copy->to + k;
+    const uint32_t *x = copy->from + k * loops->last_from_step;
+    do
+        copy_strip(loops, y, x, last_count);
+    while (advance_position(loops, at, &x, &y));
+}
+
 void inf_permute_32(const struct inf_permutation *permutation, void *to, const void *from)
 {
+    size_t bytes = sizeof(uint32_t);
     for (uint32_t i = 0; i < permutation->rank; i++)
-        if (permutation->counts[i] == 0)
-            return;
+        bytes *= permutation->counts[i];
+    if (bytes == 0)
+        return;
     const struct inf_permutation joined = join_axes(permutation);
-    const struct loops loops = plan_loops(&joined);
-    size_t width = loops.last_from_step == 1 ? loops.last_count : TILE;
-    for (size_t k = 0; k < loops.last_count; k += width) {
-        size_t last_count = loops.last_count - k < width ? loops.last_count - k : width;
-        size_t at[INF_LIMIT_RANK] = {0};
-        uint32_t *y = (uint32_t *)to + k;
-        const uint32_t *x = (const uint32_t *)from + k * loops.last_from_step;
-        do
-            copy_strip(&loops, y, x, last_count);
-        while (advance_position(&loops, at, &x, &y));
-    }
+    struct copy copy = {.loops = plan_loops(&joined), .from = from, .to = to};
+    copy.width = copy.loops.last_from_step == 1 ? copy.loops.last_count : TILE;
+    inf_parallel_run(
+        &(struct inf_parallel){.run = copy_strips,
+                               .context = &copy,
+                               .pieces = (copy.loops.last_count + copy.width - 1) / copy.width,
+                               .bytes = bytes});
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/base/role.h"
 #include "proto/core/limits.h"
 
 // An array of 4-byte elements without gaps: axis i of the copy has `counts[i]` elements, which are
@@ -15,7 +16,9 @@ struct inf_permutation {
     size_t counts[INF_LIMIT_RANK], steps[INF_LIMIT_RANK];
 };
 
-// Fills `to` with the elements of `from`. The arrays do not overlap.
-void inf_permute_32(const struct inf_permutation *permutation, void *to, const void *from);
+// Fills `to` with the elements of `from`, on several cores if they are many. The arrays do not
+// overlap.
+void inf_permute_32(const struct inf_permutation *permutation, void *to,
+                    const void *from) INF_MAY_BLOCK;
 
 #endif

@@ -15,11 +15,8 @@ struct inf_plan_block {
     void *memory; // size_bytes bytes; may be NULL if size_bytes is 0
     size_t size_bytes;
     uint64_t offset; // in the file
-    uint64_t sum;    // inf_plan_data_sum() of the bytes
+    uint64_t sum;    // inf_checksum_pieces() of the bytes
 };
-
-// Returns the checksum of a block.
-uint64_t inf_plan_data_sum(const void *data, size_t size);
 
 // Reads the blocks into their memory, with several threads if there is much to read, and compares
 // their checksums. `name` is for error texts.

@@ -11,6 +11,7 @@
 #include "backends/saved/plan_data.h"
 #include "backends/saved/plan_layout.h"
 #include "backends/saved/saved_graph.h"
+#include "backends/storage/checksum.h"
 #include "proto/core/span.h"
 
 // A plan on its way into its file.
@@ -73,7 +74,7 @@ static enum inf_code append_blobs(struct plan_writer *writer, uint64_t *data_byt
         if (!writer->replaced[i]) {
             if (blob->data == NULL)
                 return inf_fail(writer->err, INF_INVALID, "a constant has no bytes");
-            saved.sum = inf_plan_data_sum(blob->data, blob->size_bytes);
+            saved.sum = inf_checksum_pieces(blob->data, blob->size_bytes);
             *data_bytes += inf_plan_align(blob->size_bytes);
         }
         inf_saved_append(&writer->description, &saved, sizeof saved);
@@ -90,7 +91,7 @@ static void append_forms(struct plan_writer *writer, uint64_t *data_bytes)
                                                 inf_saved_blobs_find(&writer->blobs, form->blob)};
         for (size_t k = 0; k < INF_FORM_PARTS; k++) {
             saved.part_bytes[k] = record->part_bytes[k];
-            saved.part_sums[k] = inf_plan_data_sum(record->parts[k], record->part_bytes[k]);
+            saved.part_sums[k] = inf_checksum_pieces(record->parts[k], record->part_bytes[k]);
             *data_bytes += inf_plan_align(record->part_bytes[k]);
         }
         memcpy(saved.device, record->device, sizeof saved.device);

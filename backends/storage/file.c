@@ -2,16 +2,22 @@
 // Opens and reads model files. Every name is resolved beneath a directory that the caller opened,
 // so that a model cannot name files of other users.
 #include "backends/storage/file.h"
-#include "backends/base/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/base/pages.h"
+#include "backends/base/parallel.h"
 #include "backends/storage/open_beneath.h"
+#include "proto/core/span.h"
+
+// Several cores read a file in pieces of so many bytes, the size of a large page.
+#define PIECE_BYTES ((size_t)2 << 20)
 
 static const char *last_part(const char *path)
 {
@@ -66,24 +72,79 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
     return code;
 }
 
-enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
-                            struct inf_error *err)
+// --- reading bytes ---
+
+// A part of an open file that is read to memory.
+struct part {
+    int fd;
+    const char *name;
+    uint64_t offset;
+    char *buffer;
+    size_t size;
+};
+
+static enum inf_code read_part(const struct part *part, struct inf_error *err)
 {
-    inf_role_check_may_block();
     size_t done = 0;
-    while (done < size) {
-        ssize_t got = pread(fd, (char *)buffer + done, size - done, (off_t)(offset + done));
+    while (done < part->size) {
+        uint64_t at = part->offset + done;
+        ssize_t got = pread(part->fd, part->buffer + done, part->size - done, (off_t)at);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return inf_fail(err, INF_UNAVAILABLE, "file '%s': read: %s", name, strerror(errno));
+            return inf_fail(err, INF_UNAVAILABLE, "file '%s': read: %s", part->name,
+                            strerror(errno));
         if (got == 0)
-            return inf_fail(err, INF_RANGE, "file '%s': ends at byte %llu, wanted %llu", name,
-                            (unsigned long long)(offset + done),
-                            (unsigned long long)(offset + size));
+            return inf_fail(err, INF_RANGE, "file '%s': ends at byte %llu, wanted %llu", part->name,
+                            (unsigned long long)at,
+                            (unsigned long long)(part->offset + part->size));
         done += (size_t)got;
     }
     return INF_OK;
+}
+
+// A part that several threads read piece by piece.
+struct reading {
+    struct part part;
+    // The first thread that fails sets `code` and `err`; the pieces that are left are not read.
+    atomic_bool failed;
+    enum inf_code code;
+    struct inf_error err;
+};
+
+static void read_piece(void *context, size_t index)
+{
+    struct reading *reading = context;
+    size_t at = index * PIECE_BYTES;
+    struct part piece = reading->part;
+    struct inf_error err = {0};
+    piece.offset += at;
+    piece.buffer += at;
+    piece.size = INF_MIN(piece.size - at, PIECE_BYTES);
+    if (atomic_load(&reading->failed))
+        return;
+    enum inf_code code = read_part(&piece, &err);
+    if (code != INF_OK && !atomic_exchange(&reading->failed, true)) {
+        reading->code = code;
+        reading->err = err;
+    }
+}
+
+enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
+                            struct inf_error *err)
+{
+    struct reading reading = {
+        .part = {.fd = fd, .name = name, .offset = offset, .buffer = buffer, .size = size}};
+    inf_role_check_may_block();
+    if (size < 2 * PIECE_BYTES)
+        return read_part(&reading.part, err);
+    inf_parallel_run(&(struct inf_parallel){.run = read_piece,
+                                            .context = &reading,
+                                            .pieces = (size + PIECE_BYTES - 1) / PIECE_BYTES,
+                                            .bytes = size});
+    if (reading.code != INF_OK && err != NULL)
+        *err = reading.err;
+    return reading.code;
 }
 
 // Reads all `size` bytes of an open file into memory that the caller frees.

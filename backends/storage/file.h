@@ -27,7 +27,8 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
                                     const char *name,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Reads exactly `size` bytes at `offset` of `fd` into `buffer`. `name` is for the error text.
+// Reads exactly `size` bytes at `offset` of `fd` into `buffer`, on several cores if they are many.
+// `name` is for the error text.
 //
 // INF_RANGE  the file ends before `offset` + `size`.
 enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,

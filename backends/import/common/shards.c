@@ -14,7 +14,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-// Pieces of at least this many bytes are hashed by inf_checksum().
+// At least so many bytes are hashed by inf_checksum_pieces().
 #define CHECKSUM_BYTES 1024
 
 struct shard {
@@ -39,10 +39,10 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
     uint64_t hash = tally->hash, word;
     size_t i = 0;
     tally->bytes += size;
-    // inf_checksum() multiplies several words at once. In the loop below, each multiplication waits
-    // for the one before.
+    // inf_checksum_pieces() multiplies several words at once. In the loop below, each multiplication
+    // waits for the one before.
     if (size >= CHECKSUM_BYTES) {
-        hash = (hash ^ inf_checksum(data, size)) * 0x9e3779b97f4a7c15u;
+        hash = (hash ^ inf_checksum_pieces(data, size)) * 0x9e3779b97f4a7c15u;
         tally->hash = hash ^ hash >> 32;
         return;
     }

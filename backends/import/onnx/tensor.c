@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backends/base/parallel.h"
 #include "backends/import/common/beside.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"
@@ -19,8 +20,6 @@
 // meanwhile.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_BYTES     ((size_t)1 << 20)
-// No system has larger pages; neighbouring pieces may share a page.
-#define PAGE_BYTES_MAX ((size_t)64 << 10)
 
 enum field {
     FIELD_DIMS = 1,
@@ -303,20 +302,31 @@ static void release_pages(const uint8_t *from, const uint8_t *to)
         (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-// Copies raw_data piece by piece, so that the file's memory can be released during the copy.
-static enum inf_code read_raw(struct reading *reading)
+// Copies a piece of raw_data, so that the file's memory can be released during the copy. A page
+// that two pieces share is released with all of raw_data.
+static void copy_raw_piece(void *context, size_t piece)
 {
-    uint8_t *data = reading->tensor->data->data;
+    const struct reading *reading = context;
+    size_t at = piece * PIECE_BYTES, size = INF_MIN(reading->size_bytes - at, PIECE_BYTES);
+    const uint8_t *from = reading->raw.data + at;
+    memcpy((uint8_t *)reading->tensor->data->data + at, from, size);
+    if (reading->takes && reading->size_bytes >= TAKEN_BYTES_MIN)
+        release_pages(from, from + size);
+}
+
+static enum inf_code read_raw(struct reading *reading) INF_MAY_BLOCK
+{
     const uint8_t *raw = reading->raw.data;
     if (reading->raw.size != reading->size_bytes)
         return fail(reading, INF_INVALID, "raw_data has %zu bytes, its dims say %zu",
                     reading->raw.size, reading->size_bytes);
-    for (size_t at = 0, size; at < reading->size_bytes; at += size) {
-        size = INF_MIN(reading->size_bytes - at, PIECE_BYTES);
-        memcpy(data + at, raw + at, size);
-        if (reading->takes && reading->size_bytes >= TAKEN_BYTES_MIN)
-            release_pages(raw + (at > PAGE_BYTES_MAX ? at - PAGE_BYTES_MAX : 0), raw + at + size);
-    }
+    inf_parallel_run(
+        &(struct inf_parallel){.run = copy_raw_piece,
+                               .context = reading,
+                               .pieces = (reading->size_bytes + PIECE_BYTES - 1) / PIECE_BYTES,
+                               .bytes = reading->size_bytes});
+    if (reading->takes && reading->size_bytes >= TAKEN_BYTES_MIN)
+        release_pages(raw, raw + reading->size_bytes);
     return INF_OK;
 }
 
