@@ -10,6 +10,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
+#include "backends/base/parallel.h"
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/core/pack_record.h"
 #include "backends/cpu/core/winograd_weights.h"
@@ -349,31 +350,63 @@ static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu
     for_runs(matrix, panel, matrix->blob->data, to, pack_run);
 }
 
-static void fill_pack(const struct inf_cpu_pack *pack)
+// Panel `index` of a pack on its way, and where its elements begin in the panels of the pack.
+struct place {
+    struct inf_cpu_panel panel;
+    size_t at; // in floats
+};
+
+struct filling {
+    const struct inf_cpu_pack *pack;
+    const struct place *places; // one for each panel
+};
+
+static void fill_panel(void *context, size_t index)
+{
+    const struct filling *filling = context;
+    const struct place *place = &filling->places[index];
+    const struct inf_cpu_matrix *matrix = &filling->pack->matrix;
+    float *panels = (float *)(uintptr_t)filling->pack->panels + place->at;
+    uint16_t *lower = (uint16_t *)(uintptr_t)filling->pack->lower;
+    if (matrix->paired > 0)
+        for_pair_elements(&(struct pairs){matrix, &place->panel, matrix->blob->data,
+                                          (uint16_t *)panels,
+                                          lower != NULL ? lower + 2 * place->at : NULL},
+                          split_pair_element);
+    else if (matrix->winograd != NULL)
+        inf_cpu_winograd_pack_panel(matrix, &place->panel, panels);
+    else
+        pack_panel(matrix, &place->panel, panels);
+}
+
+// Fills the panels of a pack, on several cores if they are large. Returns false if there is no
+// memory for the list of panels.
+static bool fill_pack(const struct inf_cpu_pack *pack)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
-    float *panels = (float *)(uintptr_t)pack->panels;
-    uint16_t *lower = (uint16_t *)(uintptr_t)pack->lower;
-    size_t at = 0;
+    size_t at = 0, count = 0;
     if (matrix->bytes) {
         struct inf_cpu_bytes bytes = bytes_of(matrix);
-        inf_cpu_bytes_pack(pack->isa->q8->gemm, &bytes, matrix->blob->data, (int8_t *)panels);
-        return;
+        inf_cpu_bytes_pack(pack->isa->q8->gemm, &bytes, matrix->blob->data,
+                           (int8_t *)(uintptr_t)pack->panels);
+        return true;
     }
-    for (size_t first = 0; first < matrix->columns;) {
+    struct place *places = calloc(matrix->columns, sizeof *places);
+    if (places == NULL)
+        return false;
+    for (size_t first = 0; first < matrix->columns; count++) {
         struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
-        if (matrix->paired > 0)
-            for_pair_elements(&(struct pairs){matrix, &panel, matrix->blob->data,
-                                              (uint16_t *)(panels + at),
-                                              lower != NULL ? lower + 2 * at : NULL},
-                              split_pair_element);
-        else if (matrix->winograd != NULL)
-            inf_cpu_winograd_pack_panel(matrix, &panel, panels + at);
-        else
-            pack_panel(matrix, &panel, panels + at);
+        places[count] = (struct place){panel, at};
         at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
+    struct filling filling = {pack, places};
+    inf_parallel_run(&(struct inf_parallel){.run = fill_panel,
+                                            .context = &filling,
+                                            .pieces = count,
+                                            .bytes = at * sizeof(float)});
+    free(places);
+    return true;
 }
 
 // Sets *out_size to the size in bytes of the panels of a matrix. Returns false if the size
@@ -419,7 +452,8 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
     if (pack != NULL && inf_blob_restore(matrix->blob) &&
         find_panels_size(packs->isa, matrix, &size)) {
         pack->matrix = *matrix;
-        made = alloc_panels(pack, size);
+        pack->isa = packs->isa;
+        made = alloc_panels(pack, size) && fill_pack(pack);
     }
     if (!made) {
         if (pack != NULL) {
@@ -431,7 +465,6 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
                                matrix->columns);
     }
     init_pack(pack, packs, device);
-    fill_pack(pack);
     pack->form.made_ns = inf_clock_ns() - start_ns;
     *out_pack = pack;
     return INF_OK;
