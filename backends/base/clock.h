@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only clock that the project uses. It is monotonic, so that a change of the wall clock moves
-// no deadline.
+// The clock that the project uses. It is monotonic, so that a change of the wall clock moves no
+// deadline. A second one measures processor time.
 #ifndef INF_BACKENDS_BASE_CLOCK_H
 #define INF_BACKENDS_BASE_CLOCK_H
 
@@ -12,5 +12,8 @@
 
 // Returns the time of CLOCK_MONOTONIC in nanoseconds.
 uint64_t inf_clock_ns(void);
+
+// Returns the processor time of the calling thread in nanoseconds. Waiting does not count.
+uint64_t inf_clock_thread_ns(void);
 
 #endif

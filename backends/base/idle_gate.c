@@ -64,12 +64,14 @@ enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gat
     return INF_IDLE_GATE_SHUT_DOWN;
 }
 
-void inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate, const atomic_bool *stop)
+bool inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate, const atomic_bool *stop)
 {
     inf_role_check_may_block();
     uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_TIMEOUT_NS;
-    while (!is_idle(idle_gate) && !atomic_load(stop) && inf_clock_ns() < end_ns)
+    bool idle;
+    while (!(idle = is_idle(idle_gate)) && !atomic_load(stop) && inf_clock_ns() < end_ns)
         sleep_until_poll();
+    return idle;
 }
 
 bool inf_idle_gate_back_off(struct inf_idle_gate *idle_gate, uint64_t worked_ns)

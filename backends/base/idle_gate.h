@@ -48,9 +48,9 @@ enum inf_idle_gate_result {
 enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gate) INF_MAY_BLOCK;
 
 // Waits until the daemon is idle, for at most INF_IDLE_GATE_TIMEOUT_NS, or until *stop becomes
-// true. Unlike inf_idle_gate_wait_idle(), it does not clear `interrupted`, because another thread
-// uses that flag at the same time.
-void inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate,
+// true. Returns true if the daemon is idle. Unlike inf_idle_gate_wait_idle(), it does not clear
+// `interrupted`, because another thread uses that flag at the same time.
+bool inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate,
                                const atomic_bool *stop) INF_MAY_BLOCK;
 
 // Pauses after a piece of work that took `worked_ns` while the daemon was busy. Returns false if

@@ -120,6 +120,8 @@ static bool cpu_kernel_choices(struct inf_device *base, struct inf_kernel_choice
         .measured = inf_race_results_choices(results, INF_RACE_CHOICE_MEASURED),
         .known = inf_race_results_choices(results, INF_RACE_CHOICE_KNOWN),
         .rule = inf_race_results_choices(results, INF_RACE_CHOICE_RULE),
+        .later = inf_race_results_choices(results, INF_RACE_CHOICE_LATER),
+        .overturned = inf_race_results_overturned(results),
     };
     return true;
 }

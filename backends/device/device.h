@@ -12,6 +12,7 @@
 #include "backends/base/log.h"
 #include "backends/base/precision.h"
 #include "backends/base/role.h"
+#include "backends/device/kernel_races.h"
 #include "backends/device/run_step.h"
 #include "backends/graph/graph.h"
 #include "backends/graph/readers.h"
@@ -94,6 +95,9 @@ struct inf_kernel_choices {
     uint64_t measured; // by a race that was run for this choice
     uint64_t known;    // by the recorded result of an earlier race
     uint64_t rule;     // by the fixed rule, because no race was possible
+    uint64_t later;    // by the fixed rule, until a race in the background
+    // Of all races, those that another kernel than the choice of the fixed rule has won.
+    uint64_t overturned;
 };
 
 enum inf_device_health {
@@ -183,6 +187,7 @@ struct inf_segment {
     const bool *lowered;
     uint32_t threads; // threads of each run; 0: all threads of the device
     bool by_rule;     // true: choose kernels without measuring, because a run waits for the program
+    struct inf_kernel_races races;
     // Checked between nodes while the segment is compiled; NULL: not cancellable.
     const atomic_bool *cancelled;
 };

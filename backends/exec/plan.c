@@ -211,6 +211,7 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                                                             : INF_PRECISION_FP32,
         .pinned = plan->pinned,
         .threads = segment->device == 0 ? options->threads : 0,
+        .races = options->races,
         .cancelled = options->cancelled,
     };
 }

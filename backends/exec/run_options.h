@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "backends/base/precision.h"
+#include "backends/device/kernel_races.h"
 
 // Options of an executable. A zeroed struct means: fp32, all threads, no pinned nodes.
 struct inf_run_options {
@@ -30,6 +31,7 @@ struct inf_run_options {
     uint64_t buffer_bytes_max;
     // Bytes of intermediate results that one run may need (request_memory_max); 0: no bound.
     uint64_t run_bytes_max;
+    struct inf_kernel_races races; // whether kernels race during the compilation
 };
 
 // Returns `options` with AUTO replaced by FP32, because executables treat AUTO as FP32.

@@ -33,11 +33,13 @@ struct record {
     char winner[INF_RACE_WINNER_TEXT];
     // True: the winner was found by timing; false: chosen by rule and not written to the file.
     bool raced;
+    uint64_t made_ns; // time at which it was recorded; 0: it was read from the file
 };
 
 struct inf_race_results {
     const struct inf_log *log;
     _Atomic uint64_t choices[INF_RACE_CHOICE_COUNT]; // numbers of choices
+    _Atomic uint64_t overturned; // races that another candidate than the first one has won
     uint64_t seed;                                   // start value of all keys
 
     struct inf_mutex mutex; // guards the following members
@@ -63,21 +65,24 @@ static const struct record *find_record(const struct inf_race_results *results, 
 }
 
 static void add_record(struct inf_race_results *results, uint64_t key, const char *winner,
-                       bool raced)
+                       bool raced, uint64_t made_ns)
 {
     if (results->count == RECORDS_MAX || find_record(results, key) != NULL)
         return;
     struct record *record = &results->records[results->count++];
     record->key = key;
     record->raced = raced;
+    record->made_ns = made_ns;
     snprintf(record->winner, sizeof record->winner, "%s", winner);
 }
 
-bool inf_race_results_find(struct inf_race_results *results, uint64_t key,
+bool inf_race_results_find(struct inf_race_results *results, uint64_t key, uint64_t until_ns,
                            char winner[INF_RACE_WINNER_TEXT])
 {
     inf_mutex_lock(&results->mutex);
     const struct record *record = find_record(results, key);
+    if (record != NULL && until_ns != 0 && record->made_ns > until_ns)
+        record = NULL;
     snprintf(winner, INF_RACE_WINNER_TEXT, "%s", record != NULL ? record->winner : "");
     inf_mutex_unlock(&results->mutex);
     return winner[0] != '\0';
@@ -94,7 +99,7 @@ bool inf_race_results_may_race(struct inf_race_results *results)
 void inf_race_results_fix(struct inf_race_results *results, uint64_t key, const char *winner)
 {
     inf_mutex_lock(&results->mutex);
-    add_record(results, key, winner, false);
+    add_record(results, key, winner, false, inf_clock_ns());
     inf_mutex_unlock(&results->mutex);
 }
 
@@ -109,7 +114,7 @@ static bool parse_line(void *context, const char *line)
     if (sscanf(line, "%" SCNx64 " %23[a-z0-9_]%n", &record.key, record.winner, &length) != 2 ||
         length != (int)strlen(line))
         return false;
-    add_record(results, record.key, record.winner, true);
+    add_record(results, record.key, record.winner, true, 0);
     return true;
 }
 
@@ -153,7 +158,7 @@ static void log_race(const struct inf_race_results *results, const char *what,
     inf_log(results->log, INF_LOG_DEBUG, "kernels raced %s%s chosen=%s", what, times, chosen);
 }
 
-void inf_race_results_record(struct inf_race_results *results, uint64_t key, uint64_t start_ns,
+void inf_race_results_record(struct inf_race_results *results, uint64_t key, uint64_t spent_ns,
                              const char *what, const struct inf_race_time *candidates,
                              uint32_t count)
 {
@@ -166,9 +171,11 @@ void inf_race_results_record(struct inf_race_results *results, uint64_t key, uin
             bound = CLEARLY * (double)candidates[i].least_ns;
         }
     log_race(results, what, candidates, count, winner);
+    if (winner != candidates[0].name)
+        atomic_fetch_add_explicit(&results->overturned, 1, memory_order_relaxed);
     inf_mutex_lock(&results->mutex);
-    results->spent_ns += inf_clock_ns() - start_ns;
-    add_record(results, key, winner, true);
+    results->spent_ns += spent_ns;
+    add_record(results, key, winner, true, inf_clock_ns());
     inf_mutex_unlock(&results->mutex);
     append_records(results);
 }
@@ -176,6 +183,11 @@ void inf_race_results_record(struct inf_race_results *results, uint64_t key, uin
 void inf_race_results_count(struct inf_race_results *results, enum inf_race_choice choice)
 {
     atomic_fetch_add_explicit(&results->choices[choice], 1, memory_order_relaxed);
+}
+
+uint64_t inf_race_results_overturned(const struct inf_race_results *results)
+{
+    return atomic_load_explicit(&results->overturned, memory_order_relaxed);
 }
 
 uint64_t inf_race_results_choices(const struct inf_race_results *results,

@@ -30,11 +30,12 @@ struct inf_race_time {
     uint64_t least_ns; // its shortest time; 0: it was not timed, and cannot win unless it is first
 };
 
-// How a kernel was chosen: by a race, by the result of an earlier one, or by the fixed rule.
+// How a kernel was chosen.
 enum inf_race_choice {
-    INF_RACE_CHOICE_MEASURED,
-    INF_RACE_CHOICE_KNOWN,
-    INF_RACE_CHOICE_RULE,
+    INF_RACE_CHOICE_MEASURED, // by a race
+    INF_RACE_CHOICE_KNOWN,    // by the result of an earlier race
+    INF_RACE_CHOICE_RULE,     // by the fixed rule, because no race is possible
+    INF_RACE_CHOICE_LATER,    // by the fixed rule, until a race in the background
     INF_RACE_CHOICE_COUNT
 };
 
@@ -56,9 +57,9 @@ void inf_race_results_close(struct inf_race_results **results);
 // inf_record_hash(). Any thread.
 uint64_t inf_race_results_seed(const struct inf_race_results *results);
 
-// Copies the name of the recorded winner for `key`. Returns false and an empty name if no winner is
-// recorded. A recorded winner never changes. Any thread.
-bool inf_race_results_find(struct inf_race_results *results, uint64_t key,
+// Copies the name of the winner for `key` that was recorded by the time `until_ns`; 0: at any time.
+// Returns false and an empty name if there is none. A recorded winner never changes. Any thread.
+bool inf_race_results_find(struct inf_race_results *results, uint64_t key, uint64_t until_ns,
                            char winner[INF_RACE_WINNER_TEXT]);
 
 // Returns true if the limits on the total time of races and on the number of records allow another
@@ -66,10 +67,10 @@ bool inf_race_results_find(struct inf_race_results *results, uint64_t key,
 bool inf_race_results_may_race(struct inf_race_results *results);
 
 // Chooses the winner for `key` among the timed candidates, of which there is at least one, and
-// records it unless another thread has recorded one. The race began at time `start_ns`. The first
-// candidate is the choice of the fixed rule; another candidate wins only if it is clearly faster.
+// records it unless another thread has recorded one. The race took `spent_ns`. The first candidate
+// is the choice of the fixed rule; another candidate wins only if it is clearly faster.
 // `what` describes the race in the log. Any thread that may block.
-void inf_race_results_record(struct inf_race_results *results, uint64_t key, uint64_t start_ns,
+void inf_race_results_record(struct inf_race_results *results, uint64_t key, uint64_t spent_ns,
                              const char *what, const struct inf_race_time *candidates,
                              uint32_t count) INF_MAY_BLOCK;
 
@@ -79,6 +80,9 @@ void inf_race_results_fix(struct inf_race_results *results, uint64_t key, const 
 
 // Counts a choice. Any thread.
 void inf_race_results_count(struct inf_race_results *results, enum inf_race_choice choice);
+
+// Returns how many races another candidate than the choice of the fixed rule has won. Any thread.
+uint64_t inf_race_results_overturned(const struct inf_race_results *results);
 
 // Returns how many choices were made in the way `choice`. Any thread.
 uint64_t inf_race_results_choices(const struct inf_race_results *results,

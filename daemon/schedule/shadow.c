@@ -323,7 +323,7 @@ static void run_shadow(void *context)
         // Run a debug-mode trace at once, because a person waits for it. Delay a shadow check until
         // the daemon is idle.
         if (!sample->trace)
-            inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
+            (void)inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
         process_sample(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);

@@ -61,8 +61,9 @@ enum inf_code inf_cpu_fusion_race_levels(struct inf_cpu_candidate forms[INF_CPU_
     const struct inf_run run_of_all = {.bindings = operands.bindings};
     for (uint32_t i = 0; i < INF_CPU_FUSION_CANDIDATES; i++)
         trials[i].run = &run_of_all;
-    if (code == INF_OK)
-        inf_cpu_race_run_turns(forms, INF_CPU_FUSION_CANDIDATES, take_turn, trials);
+    if (code == INF_OK && !inf_cpu_race_run_turns(forms, INF_CPU_FUSION_CANDIDATES,
+                                                  segment->races.gate, take_turn, trials))
+        code = inf_fail(err, INF_CANCELLED, "requests were served all the time");
     for (uint32_t i = 0; i < INF_CPU_FUSION_CANDIDATES; i++)
         if (trials[i].program != NULL)
             inf_cpu_program_destroy(trials[i].program);
@@ -78,15 +79,18 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
 {
     struct inf_cpu_candidate forms[INF_CPU_FUSION_CANDIDATES];
     const struct inf_node *last = &segment->graph->nodes[group->nodes[group->count - 1]];
-    uint64_t start_ns = inf_clock_ns();
-    bool raced = inf_race_results_may_race(device->race_results) &&
-                 inf_cpu_fusion_race_levels(forms, device, segment, group, level, NULL) == INF_OK &&
-                 forms[0].least_ns > 0;
+    uint64_t start_ns = inf_clock_thread_ns();
+    bool may_race = inf_race_results_may_race(device->race_results);
+    enum inf_code code =
+        may_race ? inf_cpu_fusion_race_levels(forms, device, segment, group, level, NULL) : INF_OK;
+    if (code == INF_CANCELLED)
+        return; // the compilation ends, and the next one races again
+    bool raced = may_race && code == INF_OK && forms[0].least_ns > 0;
     inf_race_results_count(device->race_results,
                            raced ? INF_RACE_CHOICE_MEASURED : INF_RACE_CHOICE_RULE);
     if (raced)
-        inf_cpu_race_record(device->race_results, key, start_ns, last, forms,
-                            INF_CPU_FUSION_CANDIDATES);
+        inf_cpu_race_record(device->race_results, key, inf_clock_thread_ns() - start_ns, last,
+                            forms, INF_CPU_FUSION_CANDIDATES);
     // Record the fusion level that the fixed rule chose. The plan was made for this level, so it
     // must not change when the plan is compiled.
     inf_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
@@ -103,8 +107,14 @@ static void race_group_ending_at(struct inf_cpu_device *device, const struct inf
         group.nodes[group.count - 1] != node)
         return;
     uint64_t key = inf_cpu_fusion_key(device, segment, &group, level);
-    if (inf_race_results_find(device->race_results, key, winner))
+    uint64_t until_ns = segment->races.known_until_ns;
+    if (inf_race_results_find(device->race_results, key, until_ns, winner))
         inf_race_results_count(device->race_results, INF_RACE_CHOICE_KNOWN);
+    else if (until_ns != 0)
+        inf_race_results_count(device->race_results,
+                               inf_race_results_may_race(device->race_results)
+                                   ? INF_RACE_CHOICE_LATER
+                                   : INF_RACE_CHOICE_RULE);
     else
         race_group(device, segment, &group, level, key);
 }

@@ -59,7 +59,8 @@ bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct in
         return false;
     return device->race_results == NULL ||
            !inf_race_results_find(device->race_results,
-                                  inf_cpu_fusion_key(device, segment, &group, level), winner) ||
+                                  inf_cpu_fusion_key(device, segment, &group, level),
+                                  segment->races.known_until_ns, winner) ||
            strcmp(winner, inf_cpu_fusion_level_name(level)) == 0;
 }
 

@@ -87,7 +87,8 @@ static void take_turn(void *context, uint32_t index)
 // --- timing all candidates for a node ---
 
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
-                                      const struct inf_cpu_step *step, struct inf_error *err)
+                                      const struct inf_cpu_step *step,
+                                      struct inf_race_gate *gate, struct inf_error *err)
 {
     struct trial trials[INF_CPU_CANDIDATES] = {0};
     struct inf_cpu_race_operands operands = {0};
@@ -100,7 +101,8 @@ enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint
             candidates[i].least_ns = 0;
             trials[i].code = trial_fill(&trials[i], step, &operands, NULL);
         }
-        inf_cpu_race_run_turns(candidates, count, take_turn, trials);
+        if (!inf_cpu_race_run_turns(candidates, count, gate, take_turn, trials))
+            code = inf_fail(err, INF_CANCELLED, "requests were served all the time");
         for (uint32_t i = 0; i < count; i++)
             trial_fini(&trials[i]);
     }
@@ -124,5 +126,5 @@ enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_C
                                       .packs = &device->packs,
                                       .isa = device->isa};
     *out_count = inf_cpu_kernel_list(candidates, graph, step.node);
-    return inf_cpu_kernel_race_run(candidates, *out_count, &step, err);
+    return inf_cpu_kernel_race_run(candidates, *out_count, &step, NULL, err);
 }

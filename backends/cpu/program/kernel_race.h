@@ -3,17 +3,19 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_KERNEL_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_KERNEL_RACE_H
 
-#include "backends/base/role.h"
+#include "backends/device/kernel_races.h"
 #include "backends/cpu/core/kernel.h"
 
 // Times `count` candidates (kernels that can compute step->node) and sets their least_ns. Each
 // candidate creates a step like `step`; only the members of `step` that are set before create() are
-// read. All candidates run in turn for at most about 20 ms. The time of a candidate that fails is
-// 0.
+// read. All candidates run in turn for at most about 20 ms. Each turn waits for `gate` (NULL
+// allowed). The time of a candidate that fails is 0.
 //
 // INF_EXHAUSTED  no memory for operands.
+// INF_CANCELLED  the gate gave up.
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
                                       const struct inf_cpu_step *step,
+                                      struct inf_race_gate *gate,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Times all kernels that can compute a node of `graph`, whose shapes are known, in the way of

@@ -25,20 +25,25 @@ static uint64_t make_key(const struct inf_race_results *results, const struct in
 
 // Returns the index of the candidate that won the timing comparison. Runs the comparison if no
 // winner is recorded. Returns 0, the first candidate, if no comparison can be run.
-static uint32_t choose_candidate(struct inf_race_results *results, const struct inf_cpu_step *step,
+static uint32_t choose_candidate(const struct inf_cpu_races *races, const struct inf_cpu_step *step,
                                  struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
 {
+    struct inf_race_results *results = races->results;
     char winner[INF_RACE_WINNER_TEXT] = "";
     uint64_t key = make_key(results, step);
     enum inf_race_choice choice = INF_RACE_CHOICE_RULE;
-    if (inf_race_results_find(results, key, winner)) {
+    if (inf_race_results_find(results, key, races->how.known_until_ns, winner)) {
         choice = INF_RACE_CHOICE_KNOWN;
     } else if (inf_race_results_may_race(results)) {
-        uint64_t start_ns = inf_clock_ns();
-        if (inf_cpu_kernel_race_run(candidates, count, step, NULL) == INF_OK &&
+        uint64_t start_ns = inf_clock_thread_ns();
+        choice = INF_RACE_CHOICE_LATER;
+        if (races->how.known_until_ns == 0 &&
+            inf_cpu_kernel_race_run(candidates, count, step, races->how.gate, NULL) ==
+                INF_OK &&
             candidates[0].least_ns != 0) {
-            inf_cpu_race_record(results, key, start_ns, step->node, candidates, count);
-            (void)inf_race_results_find(results, key, winner);
+            inf_cpu_race_record(results, key, inf_clock_thread_ns() - start_ns, step->node,
+                                candidates, count);
+            (void)inf_race_results_find(results, key, 0, winner);
             choice = INF_RACE_CHOICE_MEASURED;
         }
     }
@@ -50,15 +55,15 @@ static uint32_t choose_candidate(struct inf_race_results *results, const struct 
 }
 
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
-                                    struct inf_race_results *results,
+                                    const struct inf_cpu_races *races,
                                     const struct inf_cpu_step *step, struct inf_error *err)
 {
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
     INF_TRY(inf_cpu_kernel_find(out_kernel, step->graph, step->node, err));
-    if (results == NULL)
+    if (races->results == NULL)
         return INF_OK;
     uint32_t count = inf_cpu_kernel_list(candidates, step->graph, step->node);
     if (count > 1)
-        *out_kernel = candidates[choose_candidate(results, step, candidates, count)].kernel;
+        *out_kernel = candidates[choose_candidate(races, step, candidates, count)].kernel;
     return INF_OK;
 }

@@ -55,11 +55,11 @@ static void reset_step(struct inf_cpu_step *step)
 // Creates the step of a single node with the kernel that is selected for the node. If that kernel
 // needs a race and declines this node, the kernel that the fixed rule chooses creates the step: a
 // recorded winner is valid for all nodes of the same kind, but a kernel can decline their weights.
-static enum inf_code create_node_step(struct inf_cpu_step *step, struct inf_race_results *results,
+static enum inf_code create_node_step(struct inf_cpu_step *step, const struct inf_cpu_races *races,
                                       struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
-    INF_TRY(inf_cpu_kernel_select(&kernel, results, step, err));
+    INF_TRY(inf_cpu_kernel_select(&kernel, races, step, err));
     enum inf_code code = inf_cpu_step_create(step, kernel, err);
     if (code != INF_UNSUPPORTED || !kernel->needs_race)
         return code;
@@ -84,14 +84,14 @@ static enum inf_code restore_chain(const struct inf_graph *graph, const struct i
 // is selected for its conv2d node can compute chains, that kernel creates the step, unless it
 // declines the chain.
 static enum inf_code create_chain_step(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
-                                       struct inf_race_results *results, struct inf_error *err)
+                                       const struct inf_cpu_races *races, struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_step of_conv = *step;
     of_conv.index = chain->conv;
     of_conv.node = &step->graph->nodes[chain->conv];
-    if (results != NULL && chain->depthwise == INF_NODE_NONE &&
-        inf_cpu_kernel_select(&kernel, results, &of_conv, NULL) == INF_OK &&
+    if (races->results != NULL && chain->depthwise == INF_NODE_NONE &&
+        inf_cpu_kernel_select(&kernel, races, &of_conv, NULL) == INF_OK &&
         kernel->create_chain != NULL) {
         INF_TRY(restore_chain(step->graph, chain, kernel->packs, err));
         enum inf_code code = kernel->create_chain(step, chain, err);
@@ -120,7 +120,8 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
     struct inf_cpu_chain chain;
     struct inf_cpu_row_pipeline pipeline;
     INF_TRY(inf_cpu_step_init_operands(step, err));
-    results = segment->by_rule ? NULL : results;
+    const struct inf_cpu_races races = {.results = segment->by_rule ? NULL : results,
+                                        .how = segment->races};
     if (inf_attention_find(&attention, step->graph, step->index, segment,
                            INF_CPU_ATTENTION_LEAST)) {
         INF_TRY(inf_cpu_attention_create(step, &attention, err));
@@ -132,10 +133,10 @@ static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_seg
     } else if (fusing != INF_CPU_FUSE_NONE &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
-        INF_TRY(create_chain_step(step, &chain, results, err));
+        INF_TRY(create_chain_step(step, &chain, &races, err));
         inf_cpu_step_bind_placeholders(step);
     } else {
-        INF_TRY(create_node_step(step, results, err));
+        INF_TRY(create_node_step(step, &races, err));
     }
     return inf_cpu_step_setup(step, err);
 }

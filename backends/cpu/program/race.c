@@ -117,17 +117,23 @@ static bool is_over(const struct inf_cpu_candidate *candidates, uint32_t count, 
     for (uint32_t i = 0; i < count; i++)
         near +=
             candidates[i].least_ns > 0 && (double)candidates[i].least_ns < BEATEN * (double)best_ns;
-    return near < 2 || turns >= TURNS_MAX || inf_clock_ns() - start_ns > TURNS_NS;
+    return near < 2 || turns >= TURNS_MAX || inf_clock_thread_ns() - start_ns > TURNS_NS;
 }
 
-void inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
+bool inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
+                            struct inf_race_gate *gate,
                             void (*take_turn)(void *context, uint32_t index), void *context)
 {
-    uint64_t start_ns = inf_clock_ns();
+    uint64_t start_ns = inf_clock_thread_ns();
     for (uint32_t turns = 0; !is_over(candidates, count, turns, start_ns); turns++) {
         uint64_t best_ns = find_best_ns(candidates, count);
-        for (uint32_t i = 0; i < count; i++)
-            if (turns == 0 || !is_far_beaten(&candidates[i], best_ns))
-                take_turn(context, i);
+        for (uint32_t i = 0; i < count; i++) {
+            if (turns > 0 && is_far_beaten(&candidates[i], best_ns))
+                continue;
+            if (!inf_race_gate_wait(gate))
+                return false;
+            take_turn(context, i);
+        }
     }
+    return true;
 }

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_RACE_H
 
+#include "backends/device/kernel_races.h"
 #include "backends/cpu/core/kernel.h"
 
 // The buffers that all candidates read and write. Embedded in other structs. A zeroed struct has no
@@ -31,9 +32,12 @@ enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
                                           enum inf_code (*run)(void *context), void *context);
 
 // Calls `take_turn` for one candidate after the other, repeatedly. Stops after enough turns, after
-// about 20 ms, or when one candidate is clearly the fastest. Each call of `take_turn` calls
-// inf_cpu_race_time_candidate() at most once.
-void inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
-                            void (*take_turn)(void *context, uint32_t index), void *context);
+// about 20 ms of this thread's processor time, or when one candidate is clearly the fastest. Each
+// call of `take_turn` calls inf_cpu_race_time_candidate() at most once, and waits for `gate` (NULL
+// allowed) before. Returns false if the gate gave up, so that the times mean nothing.
+bool inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
+                            struct inf_race_gate *gate,
+                            void (*take_turn)(void *context, uint32_t index),
+                            void *context) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -32,7 +32,7 @@ uint64_t inf_cpu_race_hash_node(uint64_t key, const struct inf_graph *graph, uin
     return inf_cpu_race_hash_value(key, graph, node->outputs[0]);
 }
 
-void inf_cpu_race_record(struct inf_race_results *results, uint64_t key, uint64_t start_ns,
+void inf_cpu_race_record(struct inf_race_results *results, uint64_t key, uint64_t spent_ns,
                          const struct inf_node *node, const struct inf_cpu_candidate *candidates,
                          uint32_t count)
 {
@@ -42,5 +42,5 @@ void inf_cpu_race_record(struct inf_race_results *results, uint64_t key, uint64_
     for (uint32_t i = 0; i < count; i++)
         times[i] = (struct inf_race_time){candidates[i].family, candidates[i].least_ns};
     snprintf(what, sizeof what, "node=\"%.96s\" op=%s", node->name, inf_op_info(node->op)->name);
-    inf_race_results_record(results, key, start_ns, what, times, count);
+    inf_race_results_record(results, key, spent_ns, what, times, count);
 }

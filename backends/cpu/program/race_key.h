@@ -19,7 +19,7 @@ uint64_t inf_cpu_race_hash_value(uint64_t key, const struct inf_graph *graph, ui
 
 // Records the winner among the timed candidates for `node`, at most INF_CPU_CANDIDATES of them, as
 // inf_race_results_record() describes.
-void inf_cpu_race_record(struct inf_race_results *results, uint64_t key, uint64_t start_ns,
+void inf_cpu_race_record(struct inf_race_results *results, uint64_t key, uint64_t spent_ns,
                          const struct inf_node *node, const struct inf_cpu_candidate *candidates,
                          uint32_t count) INF_MAY_BLOCK;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
@@ -109,6 +110,10 @@ inf_graph_compiler_compile(const struct inf_graph_compiler *compiler, struct inf
     struct inf_run_options options = *wanted;
     options.pinned = pins->hashes;
     options.pinned_count = pins->count;
+    options.races = (struct inf_kernel_races){
+        .known_until_ns = compiler->defers_races ? inf_clock_ns() : 0,
+        .gate = compiler->race_gate,
+    };
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
     uint32_t device_count = list_devices(compiler, device, devices);
     if (compiler->evaluator.run == NULL || !inf_graph_needs_values(*graph))

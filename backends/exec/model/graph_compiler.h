@@ -12,7 +12,8 @@ struct inf_pinned_nodes {
     uint32_t count;
 };
 
-// Embedded in its model. Nothing but `pins` changes after inf_graph_compiler_init().
+// Embedded in its model. Nothing but `pins` and the rules of races changes after
+// inf_graph_compiler_init().
 struct inf_graph_compiler {
     struct inf_graph *graph;                   // owned; after the passes that need no shapes
     struct inf_device *hosts[INF_MODEL_HOSTS]; // each a counted reference
@@ -22,6 +23,8 @@ struct inf_graph_compiler {
     bool has_history;
     struct inf_history history; // valid if has_history
     struct inf_pinned_nodes pins[INF_PRECISIONS];
+    bool defers_races; // kernels are chosen without races
+    struct inf_race_gate *race_gate; // races wait for it; NULL: they do not wait
 };
 
 // Initialises a zeroed compiler as inf_model_create() describes. Takes ownership of *graph and sets

@@ -97,6 +97,16 @@ void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget
     model->classes.budget = budget;
 }
 
+void inf_model_defer_races(struct inf_model *model)
+{
+    model->compiler.defers_races = true;
+}
+
+void inf_model_set_race_gate(struct inf_model *model, struct inf_race_gate *gate)
+{
+    model->compiler.race_gate = gate;
+}
+
 // Returns the flag that cancels a compilation: `own`, or that of the model if `own` is NULL.
 static const atomic_bool *find_cancel_flag(struct inf_model *model, const atomic_bool *own)
 {

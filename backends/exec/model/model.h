@@ -130,6 +130,14 @@ struct inf_run_options inf_model_default_options(struct inf_model *model,
 // their run options; NULL: none. The flag must be valid until it is replaced. Any thread.
 void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancelled);
 
+// Makes later compilations choose kernels without races: by the winners that are known then, and by
+// rules. Only before other threads use the model.
+void inf_model_defer_races(struct inf_model *model);
+
+// Makes the timed runs of races in later compilations wait for `gate`. Only before other threads use
+// the model. The gate outlives the model.
+void inf_model_set_race_gate(struct inf_model *model, struct inf_race_gate *gate);
+
 // Bounds the executables that requests make (run options with a user). Call it before requests use
 // the model. The budget outlives the model.
 void inf_model_set_arena_budget(struct inf_model *model, struct inf_arena_budget *budget);

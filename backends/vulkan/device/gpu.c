@@ -136,6 +136,8 @@ bool vk_gpu_kernel_choices(const struct vk_gpu *gpu, struct inf_kernel_choices *
         .measured = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_MEASURED),
         .known = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_KNOWN),
         .rule = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_RULE),
+        .later = inf_race_results_choices(gpu->races, INF_RACE_CHOICE_LATER),
+        .overturned = inf_race_results_overturned(gpu->races),
     };
     return true;
 }

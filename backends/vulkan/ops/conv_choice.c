@@ -62,7 +62,7 @@ static void take_winner(const struct vk_lowering *lowering, uint64_t key,
                         struct vk_conv_choice *choice)
 {
     char winner[INF_RACE_WINNER_TEXT], name[INF_RACE_WINNER_TEXT];
-    if (!inf_race_results_find(lowering->gpu->races, key, winner))
+    if (!inf_race_results_find(lowering->gpu->races, key, 0, winner))
         return;
     for (uint32_t i = 0; i < count; i++) {
         vk_conv_choice_print(&candidates[i], name);

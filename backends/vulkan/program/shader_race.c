@@ -303,7 +303,7 @@ static void race_and_record(struct inf_device *device, const struct inf_segment 
         plain[0].least_ns = UINT64_MAX;
     snprintf(what, sizeof what, "device=%s node=\"%.96s\"", gpu->base.info.name,
              segment->graph->nodes[node].name);
-    inf_race_results_record(gpu->races, key, start_ns, what, plain, count);
+    inf_race_results_record(gpu->races, key, inf_clock_ns() - start_ns, what, plain, count);
     inf_race_results_count(gpu->races, INF_RACE_CHOICE_MEASURED);
 }
 
@@ -317,11 +317,13 @@ void vk_shader_race_segment(struct inf_device *device, const struct inf_segment 
         uint64_t key = vk_shader_race_key(device, segment, segment->nodes[i]);
         if (key == 0)
             continue;
-        if (inf_race_results_find(gpu->races, key, winner))
+        if (inf_race_results_find(gpu->races, key, 0, winner))
             inf_race_results_count(gpu->races, INF_RACE_CHOICE_KNOWN);
-        else if (inf_race_results_may_race(gpu->races))
-            race_and_record(device, segment, segment->nodes[i]);
-        else
+        else if (!inf_race_results_may_race(gpu->races))
             inf_race_results_count(gpu->races, INF_RACE_CHOICE_RULE);
+        else if (segment->races.known_until_ns != 0)
+            inf_race_results_count(gpu->races, INF_RACE_CHOICE_LATER);
+        else
+            race_and_record(device, segment, segment->nodes[i]);
     }
 }

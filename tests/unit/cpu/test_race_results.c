@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/clock.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/graph/shape/infer.h"
@@ -64,8 +65,9 @@ static void count_races(void *context, enum inf_log_level level, const char *lin
 static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
 
 // Compiles the convolution and runs it on ones. Returns one element of the result. Sets `kernel` to
-// the kernel that computed it.
-static float run_convolution(bool kernel_races, const char *directory, char kernel[32])
+// the kernel that computed it. `how`: whether kernels race.
+static float run_with(bool kernel_races, const char *directory, struct inf_kernel_races how,
+                      char kernel[32])
 {
     struct inf_device *device = NULL;
     struct inf_program *program = NULL;
@@ -78,7 +80,7 @@ static float run_convolution(bool kernel_races, const char *directory, char kern
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, NULL), INF_OK);
     const uint32_t nodes[] = {0};
     const struct inf_segment segment = {
-        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1, .races = how};
     cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK, "%s", err.text);
     static float x[9 * 9 * 20 + 16], y[9 * 9 * 33 + 16];
     for (size_t i = 0; i < 9 * 9 * 20; i++)
@@ -97,6 +99,11 @@ static float run_convolution(bool kernel_races, const char *directory, char kern
     inf_program_destroy(&program);
     inf_device_unref(&device);
     return y[5];
+}
+
+static float run_convolution(bool kernel_races, const char *directory, char kernel[32])
+{
+    return run_with(kernel_races, directory, (struct inf_kernel_races){0}, kernel);
 }
 
 Test(race_results, are_made_by_rule_unless_races_are_enabled)
@@ -126,6 +133,79 @@ Test(race_results, are_raced_once_and_kept_on_disk)
     cr_assert_str_eq(second, first);
     cr_assert_eq(run_convolution(true, NULL, third), wanted);
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
+}
+
+// A load chooses by rules what is not known, and takes the winners of a race in the background later.
+Test(race_results, can_come_after_the_compilation)
+{
+    char kernel[32], rule[32];
+    const uint64_t raced = inf_isa_best()->nn->fast ? 1 : 0;
+    const struct inf_kernel_races later = {.known_until_ns = inf_clock_ns()};
+    float wanted = run_convolution(false, NULL, rule);
+    cr_expect_eq(run_with(true, folder, later, kernel), wanted);
+    cr_expect_str_eq(kernel, rule);
+    cr_expect_eq(races, 0u);
+    cr_expect_eq(choices.later, raced);
+    cr_expect_eq(choices.known + choices.measured + choices.rule + choices.overturned, 0u);
+    run_convolution(true, folder, kernel);
+    cr_expect_eq(choices.measured, raced);
+    // Winners in the file are known at all times.
+    run_with(true, folder, later, kernel);
+    cr_expect_eq(choices.known, raced);
+    cr_expect_eq(choices.later, 0u);
+}
+
+// A race in the background begins no timed run while requests are served.
+Test(race_results, wait_until_no_request_is_served)
+{
+    char kernel[32], rule[32];
+    struct inf_idle_gate idle_gate = {0};
+    atomic_bool stop = true;
+    struct inf_race_gate gate = {.idle_gate = &idle_gate, .stop = &stop};
+    const struct inf_kernel_races gated = {.gate = &gate};
+    float wanted = run_convolution(false, NULL, rule);
+    inf_idle_gate_begin_request(&idle_gate);
+    cr_expect_eq(run_with(true, folder, gated, kernel), wanted);
+    cr_expect_str_eq(kernel, rule);
+    cr_expect_eq(races, 0u);
+    bool fast = inf_isa_best()->nn->fast;
+    cr_expect_eq(atomic_load(&gate.gave_up), fast);
+    // It does not wait once more: `stop` is false, and the request goes on.
+    atomic_store(&stop, false);
+    cr_expect_eq(inf_race_gate_wait(&gate), !fast);
+    inf_idle_gate_end_request(&idle_gate);
+    atomic_store(&gate.gave_up, false);
+    run_with(true, folder, gated, kernel);
+    cr_expect_eq(races, fast ? 1u : 0u);
+    cr_expect_not(atomic_load(&gate.gave_up));
+}
+
+// What one compilation finds does not change while it runs.
+Test(race_results, are_found_as_they_were_at_a_time)
+{
+    static const struct inf_race_file file = {
+        .name = "some.db", .format = "some 1", .what = "some results"};
+    static const struct inf_race_time slower[] = {{"rule", 1000}, {"other", 950}},
+                                      faster[] = {{"rule", 1000}, {"other", 500}};
+    struct inf_race_results *results = NULL;
+    char winner[INF_RACE_WINNER_TEXT];
+    cr_assert_eq(inf_race_results_open(&results, NULL, &file, "seed", &counter, NULL), INF_OK);
+    uint64_t before_ns = inf_clock_ns();
+    inf_race_results_record(results, 1, 10, "what", slower, 2);
+    cr_expect_eq(inf_race_results_overturned(results), 0u);
+    inf_race_results_record(results, 2, 10, "what", faster, 2);
+    cr_expect_eq(inf_race_results_overturned(results), 1u);
+    cr_expect_not(inf_race_results_find(results, 2, before_ns, winner));
+    cr_expect_str_eq(winner, "");
+    cr_expect(inf_race_results_find(results, 2, inf_clock_ns(), winner));
+    cr_expect_str_eq(winner, "other");
+    cr_expect(inf_race_results_find(results, 1, 0, winner));
+    cr_expect_str_eq(winner, "rule");
+    // The time of all races is limited to 4 s.
+    cr_expect(inf_race_results_may_race(results));
+    inf_race_results_record(results, 3, 4 * INF_NS_PER_S, "what", slower, 2);
+    cr_expect_not(inf_race_results_may_race(results));
+    inf_race_results_close(&results);
 }
 
 Test(race_results, ignores_a_damaged_file)
