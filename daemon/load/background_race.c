@@ -27,6 +27,7 @@ struct runner {
     struct inf_model *model; // copy of the served model
     const atomic_bool *cancelled;
     struct inf_shape *shapes;
+    struct inf_race_gate gate; // kernels race while no request is served
     struct inf_race race;
     // Results of the precision checks, indexed by precision; all 0: this precision was not checked.
     struct inf_precision_report reports[INF_PRECISIONS];
@@ -125,6 +126,8 @@ static enum inf_code copy_model(struct runner *runner, const struct inf_load_job
     INF_TRY(inf_model_copy_graph(base->model, &graph, err));
     INF_TRY(inf_model_create(&runner->model, &graph, hosts, host_count, &passes, err));
     inf_model_set_cancelled(runner->model, &job->cancelled);
+    if (options->idle_gate != NULL)
+        inf_model_set_race_gate(runner->model, &runner->gate);
     const struct inf_graph *copy = inf_model_graph(runner->model);
     runner->shapes = calloc((size_t)copy->input_count + 1, sizeof *runner->shapes);
     if (runner->shapes == NULL)
@@ -176,6 +179,8 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
     }
     runner->options = options;
     runner->cancelled = &job->cancelled;
+    runner->gate =
+        (struct inf_race_gate){.idle_gate = options->idle_gate, .stop = &job->cancelled};
     runner->race = job->race.placement.race;
     runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->race.tolerance;

@@ -18,6 +18,7 @@
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "backends/storage/record.h"
+#include "daemon/load/background_kernels.h"
 #include "daemon/load/load_plan.h"
 #include "daemon/load/model_check.h"
 #include "daemon/load/warm_up.h"
@@ -121,6 +122,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     inf_model_set_arena_budget(served->model, load->options->arena_budget);
+    inf_model_defer_races(served->model);
     INF_TRY(inf_kept_plan_offer(&load->kept, served->model, load->options->devices, err));
     // While the model is not served, only this job compiles it.
     inf_model_set_cancelled(served->model, &load->order->cancelled);
@@ -290,18 +292,32 @@ static bool reads_one_file(const struct load *load) INF_MAY_BLOCK
 // files of a directory. For a single file it covers this file only, so the model must have read no
 // other one. A plan of the cache that was used is kept again if the model was compiled in another
 // way.
+//
+// A model that was placed again because its kernels have raced has other packed weights than its
+// plan. No other model that was placed again is kept, because its settings are not those of its
+// files.
 static void offer_plan(const struct load *load, struct inf_served *served) INF_MAY_BLOCK
 {
-    if (load->job->base != NULL)
+    const struct inf_served *base = load->job->base;
+    if (base != NULL && !load->job->model.takes_kernels)
         return;
-    inf_kept_plan_note_ladder(&served->plan_facts, served, load->rows_max);
     served->plan_facts.content_hash = load->file_hash;
+    if (base != NULL)
+        served->plan_facts = base->plan_facts;
+    inf_kept_plan_note_ladder(&served->plan_facts, served, load->rows_max);
+    if (base != NULL) {
+        served->reads_one_file = base->reads_one_file;
+        served->plan_key = served->cache_key = base->cache_key;
+        return;
+    }
     snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
     served->reads_one_file = reads_one_file(load);
     bool is_kept =
         load->from_plan && !load->plan_was_ahead && !inf_model_outgrew_offers(served->model);
-    if (!is_kept && (load->location.has_directory || served->reads_one_file))
-        served->plan_key = load->plan_key;
+    if (load->location.has_directory || served->reads_one_file)
+        served->cache_key = load->plan_key;
+    if (!is_kept)
+        served->plan_key = served->cache_key;
 }
 
 static enum inf_code read_model(struct load *load, struct inf_error *err)
@@ -472,6 +488,7 @@ static enum inf_code load_signature(const struct load *whole,
     inf_served_signature_name(part.job->name, whole->job->name, signature->key);
     part.job->model.rules = whole->job->model.rules;
     part.job->model.precision_requested = whole->job->model.precision_requested;
+    part.job->model.takes_kernels = whole->job->model.takes_kernels;
     enum inf_code code = run_signature_load(&part, whole, &why);
     if (code == INF_OK) {
         signature->served = part.served;
@@ -578,9 +595,14 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     else
         INF_TRY(read_model(load, err));
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
+    uint64_t races_due = inf_background_kernels_count_due(load->options->devices);
     INF_TRY(create_served(load, err));
     offer_plan(load, load->served);
     INF_TRY(load_signatures(load, err));
+    // Compilations for requests may count meanwhile: the race then finds nothing to do.
+    load->served->kernels_due =
+        !job->model.takes_kernels &&
+        inf_background_kernels_count_due(load->options->devices) != races_due;
     INF_TRY(persist_settings(load, err));
     job->model.served = load->served;
     load->served = NULL;

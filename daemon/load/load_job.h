@@ -82,6 +82,7 @@ struct inf_load_model_job {
     bool wanted;    // a request waits for the model
     bool by_admin;  // an admin asked for this load
     bool may_defer; // no client waits for the model, so it is not loaded if memory is short
+    bool takes_kernels; // the model is placed again because its kernels have raced
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
 
     // The members below are the outcome of the job, which the loader sets.
@@ -96,12 +97,17 @@ struct inf_load_scan_job {
     struct inf_model_names *names; // outcome of the scan; NULL on failure
 };
 
-// Races the candidates in a placement of `base`, that is, times them against each other.
+// Races the candidates in a placement of `base`, that is, times them against each other, or the
+// kernels of `base`.
 struct inf_load_race_job {
+    bool kernels;                   // true: kernels race; false: the candidates of the placement
     struct inf_placement placement; // present placement of `base`
     // Allowed error of a candidate's outputs, as in struct inf_place_rules.
     double tolerance;
     struct inf_place_decision *decision; // outcome of the race; owned; NULL on failure
+
+    // Outcomes of a race of kernels, as inf_background_kernels_run() describes.
+    bool kernels_changed, disturbed;
 };
 
 // Adds the decision of a race to the tune database, the file of race results on disk.

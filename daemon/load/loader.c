@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "daemon/load/background_kernels.h"
 #include "daemon/load/background_race.h"
 #include "daemon/load/load.h"
 #include "daemon/load/loader_state.h"
@@ -121,10 +122,30 @@ static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) IN
         inf_log(options->log, INF_LOG_WARNING, "repository not read reason=\"%s\"", err->text);
 }
 
+static void run_kernel_race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_log *log = loader->options.load.log;
+    struct inf_error *err = &job->message.event.err;
+    uint64_t start_ns = inf_clock_ns();
+    if (inf_background_kernels_run(job, &loader->options.load, err) != INF_OK) {
+        inf_log(log, INF_LOG_INFO, "kernels not raced name=%s reason=\"%s\"", job->base->name,
+                err->text);
+        return;
+    }
+    inf_log(log, INF_LOG_INFO, "kernels raced name=%s changed=%s disturbed=%s ms=%llu",
+            job->base->name, job->race.kernels_changed ? "yes" : "no",
+            job->race.disturbed ? "yes" : "no",
+            (unsigned long long)((inf_clock_ns() - start_ns) / INF_NS_PER_MS));
+}
+
 static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_log *log = loader->options.load.log;
     struct inf_error *err = &job->message.event.err;
+    if (job->race.kernels) {
+        run_kernel_race(loader, job);
+        return;
+    }
     if (inf_background_race_run(job, &loader->options.load, err) != INF_OK) {
         inf_log(log, INF_LOG_INFO, "no race name=%s reason=\"%s\"", job->base->name, err->text);
         return;

@@ -86,7 +86,10 @@ struct inf_served {
     // Key under which the plan of the model is kept for the next load
     // (backends/saved/plan_cache.h); 0: it is kept already, or cannot be.
     uint64_t plan_key;
+    // The key of the plan in the cache, kept already or not; 0: no plan of the model is kept.
+    uint64_t cache_key;
     struct inf_plan_facts plan_facts;
+    bool kernels_due; // kernels were chosen by rules, and may race; only the loop uses it
     bool reads_one_file;            // the model was read from its file, and from no other one
     _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
     _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32

@@ -8,6 +8,7 @@
 
 #include "backends/base/clock.h"
 #include "daemon/store/evict.h"
+#include "daemon/store/kernel_races.h"
 #include "daemon/store/room.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
@@ -63,7 +64,7 @@ static void finish_persisting(struct inf_model_store *store, struct inf_model_en
     store->pending--;
 }
 
-// Handles the end of a race (a timing comparison of devices). If the model already runs on the
+// Handles the end of a race (a timing comparison of devices, or of kernels). If the model already runs on the
 // winner of the race, the result is only saved. Otherwise the model is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -74,6 +75,10 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     store->races--;
     if (entry != NULL)
         entry->races--;
+    if (job->race.kernels) {
+        inf_store_finish_kernel_race(store, entry, job);
+        return;
+    }
     if (decision == NULL)
         store->counts.races_failed++;
     if (entry == NULL || entry->served != job->base || decision == NULL)
@@ -270,8 +275,10 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     submit_plans(store, entry->served);
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
-    if (entry->served->placement.race_due)
+    // A race of devices comes after that of the kernels.
+    if (entry->served->placement.race_due && !entry->served->kernels_due)
         (void)!inf_store_submit_race(store, entry, &(struct inf_error){0});
+    (void)inf_store_start_kernel_race(store, inf_clock_ns());
 }
 
 // Handles the end of a job that a client may be waiting for: a load, a placement, a compilation or

@@ -68,6 +68,7 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->forgets = load->forgets;
     model->wanted = load->wanted;
     model->by_admin = load->token != 0;
+    model->takes_kernels = load->takes_kernels;
     model->expected_bytes = entry->idle ? entry->idle_bytes : 0;
     if (load->path != NULL)
         snprintf(model->path, sizeof model->path, "%s", load->path);
@@ -165,6 +166,20 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
     INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
     job->race.tolerance = store->rules.tolerance;
     job->race.placement = entry->served->placement;
+    store->races++;
+    entry->races++;
+    inf_loader_submit(store->racer, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
+                                           struct inf_model_entry *entry, struct inf_error *err)
+{
+    struct inf_load_job *job;
+    assert(entry->served != NULL);
+    INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
+    job->race.kernels = true;
+    store->kernels_race = true;
     store->races++;
     entry->races++;
     inf_loader_submit(store->racer, job);

@@ -19,6 +19,7 @@ struct inf_store_load {
     bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
+    bool takes_kernels; // as in struct inf_load_model_job
     // Race result that the new placement must use; on success the job owns it; NULL: none.
     struct inf_place_decision *decision;
 };
@@ -83,6 +84,13 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_scan(struct inf_model_store *store,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Submits a race of the kernels of an entry's served model.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
+                                           struct inf_model_entry *entry,
+                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Submits a job that saves the result of a race for the next start. Takes ownership of the
 // decision. If there is no memory, the decision is lost.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts races of kernels and takes up their winners: the model is placed again, as after a race of
+// devices, so that requests meet the old executables until the new ones are ready.
+#include "daemon/store/kernel_races.h"
+
+#include "backends/base/clock.h"
+#include "daemon/store/store.h"
+#include "daemon/store/submit.h"
+
+// Returns the next entry whose served model has races of kernels due; NULL: none has. A model that is
+// being loaded or placed comes later.
+static struct inf_model_entry *find_due(const struct inf_model_store *store)
+{
+    for (uint32_t i = 0; i < store->table.count; i++) {
+        struct inf_model_entry *entry = store->table.entries[i];
+        if (entry->served != NULL && entry->served->kernels_due && entry->pending == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns)
+{
+    struct inf_model_entry *entry = find_due(store);
+    if (entry == NULL)
+        return store->kernels_race ? now_ns + INF_STORE_KERNELS_RETRY_NS : UINT64_MAX;
+    if (store->races == 0 && now_ns >= store->kernels_after_ns) {
+        // Without memory for the race, the rules' choices stay.
+        entry->served->kernels_due = false;
+        (void)!inf_store_submit_kernel_race(store, entry, NULL);
+    }
+    return now_ns + INF_STORE_KERNELS_RETRY_NS;
+}
+
+void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_model_entry *entry,
+                                  const struct inf_load_job *job)
+{
+    bool is_served = entry != NULL && entry->served == job->base;
+    bool places = is_served && job->race.kernels_changed && !job->race.disturbed;
+    store->kernels_race = false;
+    if (is_served && job->race.disturbed) {
+        entry->served->kernels_due = true;
+        store->kernels_after_ns = inf_clock_ns() + INF_STORE_KERNELS_RETRY_NS;
+    }
+    if (places && entry->pending == 0) {
+        const struct inf_store_load load = {.config = entry->served->config, .takes_kernels = true};
+        places = inf_store_submit_placing(store, entry, &load, NULL) == INF_OK;
+    }
+    // The race of devices needs the best kernels of each. If the model is placed again, or is being
+    // loaded, that race follows.
+    if (is_served && !places && entry->served->placement.race_due && entry->races == 0)
+        (void)!inf_store_submit_race(store, entry, NULL);
+    (void)inf_store_start_kernel_race(store, inf_clock_ns());
+}

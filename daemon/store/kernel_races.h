@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Races of the kernels of served models, one model after the other, so that at most one model is
+// kept in memory by its race.
+#ifndef INF_DAEMON_STORE_KERNEL_RACES_H
+#define INF_DAEMON_STORE_KERNEL_RACES_H
+
+#include "daemon/load/load_job.h"
+#include "daemon/store/state.h"
+
+// After a race that gave up, because requests were served all the time, the next one begins so much
+// later.
+#define INF_STORE_KERNELS_RETRY_NS (UINT64_C(10) * INF_NS_PER_S)
+
+// Starts a race of the kernels of one model that chose some by rules, if there is one, no other race
+// is queued or running, and the last one did not give up lately. Returns the time at which to call
+// again; UINT64_MAX: when a load has ended.
+uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
+
+// Handles the end of a race of kernels. If the kernels changed, places the model of the entry again.
+// `entry` is NULL if it was removed or replaced. Starts the next race.
+void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_model_entry *entry,
+                                  const struct inf_load_job *job) INF_ON_LOOP;
+
+#endif
