@@ -11,53 +11,6 @@
 // winners and swaps it in, like any other load.
 #include "daemon/load/background_kernels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-// One executable of the served model that the copy compiles.
-struct compilation {
-    const struct inf_device *device; // only compared
-    struct inf_run_options options;
-    struct inf_shape *shapes; // owned; one for each input
-};
-
-struct compilations {
-    struct compilation *items;
-    uint32_t count;
-    bool out_of_memory;
-};
-
-static void free_compilations(struct compilations *list)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        free(list->items[i].shapes);
-    free(list->items);
-    *list = (struct compilations){0};
-}
-
-// Copies what a served model was compiled for.
-static void list_compilations(void *context, const struct inf_model_kept *kept)
-{
-    struct compilations *list = context;
-    list->items = calloc((size_t)kept->class_count + 1, sizeof *list->items);
-    list->out_of_memory = list->items == NULL;
-    for (uint32_t i = 0; i < kept->class_count && !list->out_of_memory; i++) {
-        const struct inf_model_kept_class *class = &kept->classes[i];
-        const struct inf_graph *graph = class->graph;
-        struct compilation *item = &list->items[list->count];
-        item->shapes = calloc((size_t)graph->input_count + 1, sizeof *item->shapes);
-        list->out_of_memory = item->shapes == NULL;
-        if (list->out_of_memory)
-            return;
-        for (uint32_t k = 0; k < graph->input_count; k++)
-            item->shapes[k] = graph->values[graph->inputs[k].value].shape;
-        item->device = class->device;
-        item->options = (struct inf_run_options){.precision = class->options.precision,
-                                                 .threads = class->options.threads};
-        list->count++;
-    }
-}
-
 static struct inf_device *find_device(const struct inf_device_list *devices,
                                       const struct inf_device *device)
 {
@@ -68,7 +21,7 @@ static struct inf_device *find_device(const struct inf_device_list *devices,
 }
 
 // Compiles the copy for one item of the list, and frees the executable.
-static enum inf_code race_compilation(struct inf_model *copy, const struct compilation *item,
+static enum inf_code race_compilation(struct inf_model *copy, const struct inf_compilation *item,
                                       struct inf_race_gate *gate,
                                       const struct inf_device_list *devices) INF_MAY_BLOCK
 {
@@ -107,19 +60,16 @@ static enum inf_code race_model(const struct inf_served *served,
                                 const struct inf_load_options *options, struct inf_race_gate *gate,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
-    struct compilations list = {0};
+    const struct inf_compilations *list = served->compilations;
     struct inf_model *copy = NULL;
-    enum inf_code code = inf_model_lend(served->model, list_compilations, &list, err);
-    if (code == INF_OK && list.out_of_memory)
-        code = inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
-    if (code == INF_OK)
-        code = copy_model(&copy, served, options, gate->stop, err);
-    if (code == INF_OK)
-        inf_model_set_race_gate(copy, gate);
-    for (uint32_t i = 0; i < list.count && code == INF_OK; i++)
-        code = race_compilation(copy, &list.items[i], gate, options->devices);
+    enum inf_code code = INF_OK;
+    if (list == NULL || list->count == 0)
+        return INF_OK;
+    INF_TRY(copy_model(&copy, served, options, gate->stop, err));
+    inf_model_set_race_gate(copy, gate);
+    for (uint32_t i = 0; i < list->count && code == INF_OK; i++)
+        code = race_compilation(copy, &list->items[i], gate, options->devices);
     inf_model_unref(&copy);
-    free_compilations(&list);
     return code;
 }
 

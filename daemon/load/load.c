@@ -137,6 +137,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     INF_TRY(code);
     // A compilation that failed may be no failure of the load, but a cancellation is one.
     INF_TRY(inf_load_job_check(load->order, err));
+    served->compilations = inf_compilations_list(served->model);
     inf_model_allow_eviction(served->model);
     return INF_OK;
 }

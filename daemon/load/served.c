@@ -94,6 +94,7 @@ void inf_served_destroy(struct inf_served **served)
     inf_device_unref(&self->device);
     inf_model_description_unref(&self->description);
     free(self->first_shapes);
+    inf_compilations_destroy(&self->compilations);
     for (uint32_t i = 0; i < self->signature_count; i++)
         drop_signature(&self->signatures[i].served);
     free(self->signatures);

@@ -12,6 +12,7 @@
 #include "backends/exec/model/model.h"
 #include "backends/import/common/description.h"
 #include "backends/saved/plan_file.h"
+#include "daemon/load/compilations.h"
 #include "daemon/load/model_profile.h"
 #include "daemon/load/placement.h"
 #include "daemon/load/precision.h"
@@ -90,6 +91,8 @@ struct inf_served {
     uint64_t cache_key;
     struct inf_plan_facts plan_facts;
     bool kernels_due; // kernels were chosen by rules, and may race; only the loop uses it
+    // What the load has compiled, for a race of the kernels; NULL: kernels do not race.
+    struct inf_compilations *compilations;
     bool reads_one_file;            // the model was read from its file, and from no other one
     _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
     _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32

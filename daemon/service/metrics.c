@@ -117,7 +117,8 @@ static void print_kernel_choices(const struct device_numbers *devices, uint32_t 
             uint64_t number;
         } choices[] = {{"measured", devices[i].choices.measured},
                        {"known", devices[i].choices.known},
-                       {"rule", devices[i].choices.rule}};
+                       {"rule", devices[i].choices.rule},
+                       {"later", devices[i].choices.later}};
         for (size_t k = 0; k < INF_ARRAY_LENGTH(choices) && devices[i].races; k++)
             inf_exposition_sample(out, (const char *const[]){devices[i].name, choices[k].how},
                                   choices[k].number);

@@ -64,21 +64,12 @@ static void finish_persisting(struct inf_model_store *store, struct inf_model_en
     store->pending--;
 }
 
-// Handles the end of a race (a timing comparison of devices, or of kernels). If the model already runs on the
+// Handles the end of a race (a timing comparison) of devices. If the model already runs on the
 // winner of the race, the result is only saved. Otherwise the model is placed again.
-static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
-                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+static void finish_device_race(struct inf_model_store *store, struct inf_model_entry *entry,
+                               struct inf_load_job *job) INF_ON_LOOP
 {
-    (void)event;
     struct inf_place_decision *decision = job->race.decision;
-    assert(store->races > 0);
-    store->races--;
-    if (entry != NULL)
-        entry->races--;
-    if (job->race.kernels) {
-        inf_store_finish_kernel_race(store, entry, job);
-        return;
-    }
     if (decision == NULL)
         store->counts.races_failed++;
     if (entry == NULL || entry->served != job->base || decision == NULL)
@@ -101,6 +92,21 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     struct inf_error ignored = {0};
     if (inf_store_submit_placing(store, entry, &load, &ignored) == INF_OK)
         job->race.decision = NULL;
+}
+
+static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
+                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)event;
+    assert(store->races > 0);
+    store->races--;
+    if (entry != NULL)
+        entry->races--;
+    if (job->race.kernels)
+        inf_store_finish_kernel_race(store, entry, job);
+    else
+        finish_device_race(store, entry, job);
+    (void)inf_store_start_kernel_race(store, inf_clock_ns());
 }
 
 static bool is_wanted(const struct inf_model_versions *versions, const char *version)

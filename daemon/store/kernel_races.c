@@ -24,7 +24,9 @@ uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now
     struct inf_model_entry *entry = find_due(store);
     if (entry == NULL)
         return store->kernels_race ? now_ns + INF_STORE_KERNELS_RETRY_NS : UINT64_MAX;
-    if (store->races == 0 && now_ns >= store->kernels_after_ns) {
+    if (now_ns < store->kernels_after_ns)
+        return store->kernels_after_ns;
+    if (store->races == 0) {
         // Without memory for the race, the rules' choices stay.
         entry->served->kernels_due = false;
         (void)!inf_store_submit_kernel_race(store, entry, NULL);
@@ -50,5 +52,4 @@ void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_mode
     // loaded, that race follows.
     if (is_served && !places && entry->served->placement.race_due && entry->races == 0)
         (void)!inf_store_submit_race(store, entry, NULL);
-    (void)inf_store_start_kernel_race(store, inf_clock_ns());
 }

@@ -17,7 +17,7 @@
 uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
 // Handles the end of a race of kernels. If the kernels changed, places the model of the entry again.
-// `entry` is NULL if it was removed or replaced. Starts the next race.
+// `entry` is NULL if it was removed or replaced.
 void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_model_entry *entry,
                                   const struct inf_load_job *job) INF_ON_LOOP;
 
