@@ -195,11 +195,53 @@ void inf_thread_set_low_latency(void)
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-void inf_thread_set_background(void)
+static bool set_nice(int number, int nice)
 {
     const struct attributes attributes = {.size = sizeof attributes,
                                           .policy = SCHED_OTHER,
-                                          .nice = GIVE_WAY_NICE,
-                                          .runtime_ns = GIVE_WAY_SLICE_NS};
-    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+                                          .nice = nice,
+                                          .runtime_ns = nice > 0 ? GIVE_WAY_SLICE_NS : 0};
+    return syscall(SYS_sched_setattr, number, &attributes, 0) == 0;
+}
+
+void inf_thread_set_background(void)
+{
+    (void)set_nice(0, GIVE_WAY_NICE);
+}
+
+struct inf_thread_handle inf_thread_self(void)
+{
+    struct inf_thread_handle self = {.number = (int)gettid(),
+                                     .nice = getpriority(PRIO_PROCESS, 0)};
+    require_success(pthread_getcpuclockid(pthread_self(), &self.cpu_clock));
+    return self;
+}
+
+bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice)
+{
+    return set_nice(thread->number, nice);
+}
+
+static void try_raise(void *context)
+{
+    bool *may_raise = context;
+    int nice = getpriority(PRIO_PROCESS, 0);
+    *may_raise = set_nice(0, nice + 1) && set_nice(0, nice);
+}
+
+bool inf_thread_may_raise(void)
+{
+    struct inf_thread thread = {.started = false};
+    bool may_raise = false;
+    if (inf_thread_start(&thread, "inferd-raise", try_raise, &may_raise, NULL) == INF_OK)
+        inf_thread_join(&thread);
+    return may_raise;
+}
+
+uint64_t inf_thread_cpu_ns(const struct inf_thread_handle *thread)
+{
+    struct timespec used;
+    if (clock_gettime(thread->cpu_clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "backends/base/role.h"
 #include "proto/core/status.h"
@@ -85,6 +86,28 @@ void inf_thread_set_background(void);
 // RLIMIT_NICE allows it. Only for threads that never compute for long. Threads that it starts do
 // not inherit these settings. Does nothing if the system refuses.
 void inf_thread_set_low_latency(void);
+
+// A running thread of this process, for other threads.
+struct inf_thread_handle {
+    int number; // of the kernel
+    int nice;   // value at the time of the call
+    clockid_t cpu_clock;
+};
+
+// Returns the handle of the calling thread.
+struct inf_thread_handle inf_thread_self(void);
+
+// Sets the nice value of a thread. With a positive one, and from Linux 6.12 on, any waking thread
+// interrupts the time slices of the thread. Threads that it starts later inherit this. Returns false
+// if the system refuses. Any thread.
+bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice);
+
+// Returns true if the system lets a thread take the nice value of the calling thread again after a
+// higher one: that needs RLIMIT_NICE (LimitNICE=0) or the capability CAP_SYS_NICE.
+bool inf_thread_may_raise(void) INF_MAY_BLOCK;
+
+// Returns the processor time of a thread in nanoseconds; 0 if the thread has ended. Any thread.
+uint64_t inf_thread_cpu_ns(const struct inf_thread_handle *thread);
 
 // Waits for the thread to end. Does nothing if the thread was never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);

@@ -294,9 +294,12 @@ static void run_loader(void *context)
     if (loader->options.low_priority)
         inf_thread_set_background();
     while (take_work(loader, &job, &retired)) {
+        inf_load_pace_begin(&loader->pace, job != NULL && job->kind == INF_LOAD_JOB_MODEL &&
+                                               job->model.wanted);
         inf_loader_free_retired(retired);
         if (job != NULL)
             run_job(loader, job);
+        inf_load_pace_end(&loader->pace);
     }
     // The loader is stopping. Destroying the remaining jobs and messages may retire further models,
     // so models are freed last.
@@ -333,6 +336,10 @@ enum inf_code inf_loader_create(struct inf_loader **out_loader,
                              ? inf_fail(err, INF_EXHAUSTED, "eventfd: %s", strerror(errno))
                              : inf_load_limit_init(&loader->limit, err);
     if (code == INF_OK)
+        code = options->low_priority
+                   ? INF_OK
+                   : inf_load_pace_init(&loader->pace, options->load.idle_gate, err);
+    if (code == INF_OK)
         code = inf_thread_start(&loader->thread, "inferd-loader", run_loader, loader, err);
     if (code != INF_OK) {
         inf_loader_destroy(&loader);
@@ -353,6 +360,7 @@ void inf_loader_destroy(struct inf_loader **loader)
     inf_cond_signal(&self->wanted);
     inf_mutex_unlock(&self->mutex);
     inf_thread_join(&self->thread);
+    inf_load_pace_fini(&self->pace);
     inf_load_limit_fini(&self->limit);
     if (self->fd >= 0)
         close(self->fd);

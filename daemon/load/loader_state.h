@@ -6,6 +6,7 @@
 
 #include "backends/base/thread.h"
 #include "daemon/load/load_limit.h"
+#include "daemon/load/load_pace.h"
 #include "daemon/load/loader.h"
 
 struct inf_loader {
@@ -13,6 +14,7 @@ struct inf_loader {
     struct inf_thread thread;
     int fd; // eventfd that is readable while messages are queued
     struct inf_load_limit limit;
+    struct inf_load_pace pace; // of loads and of freeing models
     _Atomic uint32_t limit_ms;
 
     struct inf_mutex mutex; // guards `stopping` and the lists of jobs, models and messages
