@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "backends/base/idle_gate.h"
 #include "backends/base/thread.h"
 #include "backends/device/run_pause.h"
 
@@ -20,6 +21,9 @@ struct inf_run_step {
     // when; NULL: it does not pause.
     struct inf_run_pause *pause;
     uint64_t pause_until_ns;
+    // Set likewise: the run pauses while requests wait or run, until the same time. For runs of
+    // loads, which no request waits for. NULL: it does not.
+    const struct inf_idle_gate *idle_gate;
     uint64_t paused_ns; // the time for which the run paused; set to 0 by the owner before a run
 };
 
@@ -43,8 +47,12 @@ static inline void inf_run_step_set(struct inf_run_step *step, const char *node)
 // that runs, which may give up cores before it pauses.
 static inline bool inf_run_step_must_pause(const struct inf_run_step *step)
 {
-    return step != NULL && step->pause != NULL &&
-           atomic_load_explicit(&step->pause->wanted, memory_order_relaxed);
+    if (step == NULL)
+        return false;
+    return (step->pause != NULL &&
+            atomic_load_explicit(&step->pause->wanted, memory_order_relaxed)) ||
+           (step->idle_gate != NULL &&
+            atomic_load_explicit(&step->idle_gate->busy, memory_order_relaxed) > 0);
 }
 
 // Waits until more urgent runs have ended, the run is cancelled, or its time to pause is over, and

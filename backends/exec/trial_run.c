@@ -87,6 +87,7 @@ enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *tria
         .outputs = (void *const *)(trial->pointers + trial->input_count),
         .cancelled = cancelled,
         .core_use = trial->core_use,
+        .step = trial->step,
     };
     uint64_t begin_ns = inf_clock_ns();
     INF_TRY(inf_executable_run(executable, &execution, err));

@@ -13,6 +13,7 @@ struct inf_trial_run {
     struct inf_blob **blobs;       // inputs, then outputs
     void **pointers;               // pointers[i] is the address of the data of blobs[i]
     struct inf_core_use *core_use; // each run adds the cores that it had; NULL: not needed
+    struct inf_run_step *step;     // as in struct inf_execution; NULL: not needed
 };
 
 // Allocates zeroed memory for every input and output of `graph`.

@@ -14,8 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 #include "daemon/load/batch_trial.h"
+
+// A run of a load does not pause for longer, so that requests do not starve it.
+#define PAUSE_MAX_NS (UINT64_C(2) * INF_NS_PER_S)
 
 static bool has_known_sizes(const struct inf_graph *graph)
 {
@@ -26,7 +30,8 @@ static bool has_known_sizes(const struct inf_graph *graph)
 }
 
 // Runs the executable once on inputs of zeros, before any other thread uses it. Does nothing if the
-// size of an output depends on input values, because zeros are then not a useful input.
+// size of an output depends on input values, because zeros are then not a useful input. Unless a
+// request waits for the model, the run pauses while requests of other models are served.
 static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
                                   struct inf_executable *executable,
                                   struct inf_error *err) INF_MAY_BLOCK
@@ -35,9 +40,16 @@ static enum inf_code run_on_zeros(const struct inf_warm_up *warm_up,
     const struct inf_graph *graph = inf_executable_graph(executable);
     if (!has_known_sizes(graph))
         return INF_OK;
+    struct inf_run_step step;
     enum inf_code code = inf_trial_run_init(&trial, graph, err);
+    inf_run_step_init(&step);
+    step.idle_gate = warm_up->job->model.wanted ? NULL : warm_up->options->idle_gate;
+    step.pause_until_ns = inf_clock_ns() + PAUSE_MAX_NS;
+    step.paused_ns = 0;
+    trial.step = &step;
     if (code == INF_OK)
         code = inf_trial_run_execute_cancellable(&trial, executable, warm_up->cancelled, NULL, err);
+    inf_run_step_fini(&step);
     inf_trial_run_fini(&trial);
     return code;
 }

@@ -54,6 +54,29 @@ Test(run_pause, ends_when_the_time_of_the_run_is_up)
     cr_expect_not(inf_run_step_must_pause(&step), "it pauses no longer");
 }
 
+// Runs of loads pause while requests are served.
+Test(run_pause, lasts_while_requests_are_served)
+{
+    static atomic_bool cancelled = true;
+    struct inf_idle_gate idle_gate = {0};
+    step.idle_gate = &idle_gate;
+    step.pause_until_ns = inf_clock_ns() + PATIENT_NS;
+    step.paused_ns = 0;
+    cr_expect_not(inf_run_step_must_pause(&step));
+    inf_idle_gate_begin_request(&idle_gate);
+    cr_expect(inf_run_step_must_pause(&step));
+    inf_run_step_pause(&step, &cancelled);
+    cr_expect(inf_run_step_must_pause(&step), "a cancelled run only leaves the pause");
+    inf_idle_gate_end_request(&idle_gate);
+    inf_run_step_pause(&step, NULL);
+    cr_expect_not(inf_run_step_must_pause(&step));
+    inf_idle_gate_begin_request(&idle_gate);
+    step.pause_until_ns = inf_clock_ns() + 12 * MS;
+    inf_run_step_pause(&step, NULL);
+    cr_expect_gt(step.paused_ns, 0u);
+    cr_expect_not(inf_run_step_must_pause(&step), "it pauses no longer");
+}
+
 Test(run_pause, ends_if_the_run_is_cancelled)
 {
     static atomic_bool cancelled = true;
