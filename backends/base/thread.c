@@ -211,8 +211,7 @@ void inf_thread_set_background(void)
 
 struct inf_thread_handle inf_thread_self(void)
 {
-    struct inf_thread_handle self = {.number = (int)gettid(),
-                                     .nice = getpriority(PRIO_PROCESS, 0)};
+    struct inf_thread_handle self = {.number = (int)gettid(), .nice = getpriority(PRIO_PROCESS, 0)};
     require_success(pthread_getcpuclockid(pthread_self(), &self.cpu_clock));
     return self;
 }

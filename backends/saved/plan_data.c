@@ -42,8 +42,8 @@ static void read_piece(void *context, size_t index)
     struct inf_error err = {0};
     if (atomic_load(&reading->failed))
         return;
-    enum inf_code code =
-        inf_file_read(reading->fd, reading->name, block->offset + piece->offset, memory, size, &err);
+    enum inf_code code = inf_file_read(reading->fd, reading->name, block->offset + piece->offset,
+                                       memory, size, &err);
     if (code == INF_OK) {
         piece->sum = inf_checksum(memory, size);
     } else if (!atomic_exchange(&reading->failed, true)) {

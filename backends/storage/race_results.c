@@ -40,7 +40,7 @@ struct inf_race_results {
     const struct inf_log *log;
     _Atomic uint64_t choices[INF_RACE_CHOICE_COUNT]; // numbers of choices
     _Atomic uint64_t overturned; // races that another candidate than the first one has won
-    uint64_t seed;                                   // start value of all keys
+    uint64_t seed;               // start value of all keys
 
     struct inf_mutex mutex; // guards the following members
     struct record *records;

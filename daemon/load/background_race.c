@@ -179,8 +179,7 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
     }
     runner->options = options;
     runner->cancelled = &job->cancelled;
-    runner->gate =
-        (struct inf_race_gate){.idle_gate = options->idle_gate, .stop = &job->cancelled};
+    runner->gate = (struct inf_race_gate){.idle_gate = options->idle_gate, .stop = &job->cancelled};
     runner->race = job->race.placement.race;
     runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->race.tolerance;

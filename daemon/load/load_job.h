@@ -77,11 +77,11 @@ struct inf_load_model_job {
     // True: the files are copied into the repository first, and the model is loaded from there. The
     // loader then clears `path` and closes `directory_fd`.
     bool saves;
-    bool persists;  // what admins set in `config` holds after a restart of the daemon
-    bool forgets;   // what admins made persistent for the model is removed first
-    bool wanted;    // a request waits for the model
-    bool by_admin;  // an admin asked for this load
-    bool may_defer; // no client waits for the model, so it is not loaded if memory is short
+    bool persists;      // what admins set in `config` holds after a restart of the daemon
+    bool forgets;       // what admins made persistent for the model is removed first
+    bool wanted;        // a request waits for the model
+    bool by_admin;      // an admin asked for this load
+    bool may_defer;     // no client waits for the model, so it is not loaded if memory is short
     bool takes_kernels; // the model is placed again because its kernels have raced
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
 

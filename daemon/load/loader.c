@@ -294,8 +294,8 @@ static void run_loader(void *context)
     if (loader->options.low_priority)
         inf_thread_set_background();
     while (take_work(loader, &job, &retired)) {
-        inf_load_pace_begin(&loader->pace, job != NULL && job->kind == INF_LOAD_JOB_MODEL &&
-                                               job->model.wanted);
+        inf_load_pace_begin(&loader->pace,
+                            job != NULL && job->kind == INF_LOAD_JOB_MODEL && job->model.wanted);
         inf_loader_free_retired(retired);
         if (job != NULL)
             run_job(loader, job);

@@ -5,8 +5,8 @@
 
 int inf_load_nice_choose(struct inf_load_nice *load, bool serving, uint64_t now_ns, uint64_t cpu_ns)
 {
-    bool starved = load->at_ns != 0 && (cpu_ns - load->cpu_ns) * INF_LOAD_STARVED_PARTS <
-                                           now_ns - load->at_ns;
+    bool starved =
+        load->at_ns != 0 && (cpu_ns - load->cpu_ns) * INF_LOAD_STARVED_PARTS < now_ns - load->at_ns;
     load->cpu_ns = cpu_ns;
     load->at_ns = now_ns;
     if (load->wanted || !serving)

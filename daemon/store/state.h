@@ -15,7 +15,7 @@ struct inf_model_store {
     struct inf_arena_budget arena_budget; // bounds the executables that requests make
     struct inf_idle_gate idle_gate;       // lets races run while no request is served
     uint32_t races;                       // number of races that are queued or running
-    bool kernels_race;         // one of them is a race of kernels
+    bool kernels_race;                    // one of them is a race of kernels
     uint64_t kernels_after_ns; // no race of kernels begins before this time (inf_clock_ns())
     const struct inf_log *log;
     const struct inf_device_list *devices;

@@ -19,7 +19,7 @@ struct inf_store_load {
     bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
-    bool takes_kernels; // as in struct inf_load_model_job
+    bool takes_kernels;       // as in struct inf_load_model_job
     // Race result that the new placement must use; on success the job owns it; NULL: none.
     struct inf_place_decision *decision;
 };

@@ -401,10 +401,8 @@ static bool fill_pack(const struct inf_cpu_pack *pack)
         first += panel.columns;
     }
     struct filling filling = {pack, places};
-    inf_parallel_run(&(struct inf_parallel){.run = fill_panel,
-                                            .context = &filling,
-                                            .pieces = count,
-                                            .bytes = at * sizeof(float)});
+    inf_parallel_run(&(struct inf_parallel){
+        .run = fill_panel, .context = &filling, .pieces = count, .bytes = at * sizeof(float)});
     free(places);
     return true;
 }

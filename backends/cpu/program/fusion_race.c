@@ -111,10 +111,9 @@ static void race_group_ending_at(struct inf_cpu_device *device, const struct inf
     if (inf_race_results_find(device->race_results, key, until_ns, winner))
         inf_race_results_count(device->race_results, INF_RACE_CHOICE_KNOWN);
     else if (until_ns != 0)
-        inf_race_results_count(device->race_results,
-                               inf_race_results_may_race(device->race_results)
-                                   ? INF_RACE_CHOICE_LATER
-                                   : INF_RACE_CHOICE_RULE);
+        inf_race_results_count(device->race_results, inf_race_results_may_race(device->race_results)
+                                                         ? INF_RACE_CHOICE_LATER
+                                                         : INF_RACE_CHOICE_RULE);
     else
         race_group(device, segment, &group, level, key);
 }

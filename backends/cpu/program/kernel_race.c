@@ -87,8 +87,8 @@ static void take_turn(void *context, uint32_t index)
 // --- timing all candidates for a node ---
 
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
-                                      const struct inf_cpu_step *step,
-                                      struct inf_race_gate *gate, struct inf_error *err)
+                                      const struct inf_cpu_step *step, struct inf_race_gate *gate,
+                                      struct inf_error *err)
 {
     struct trial trials[INF_CPU_CANDIDATES] = {0};
     struct inf_cpu_race_operands operands = {0};

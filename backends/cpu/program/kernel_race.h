@@ -3,8 +3,8 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_KERNEL_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_KERNEL_RACE_H
 
-#include "backends/device/kernel_races.h"
 #include "backends/cpu/core/kernel.h"
+#include "backends/device/kernel_races.h"
 
 // Times `count` candidates (kernels that can compute step->node) and sets their least_ns. Each
 // candidate creates a step like `step`; only the members of `step` that are set before create() are
@@ -14,8 +14,7 @@
 // INF_EXHAUSTED  no memory for operands.
 // INF_CANCELLED  the gate gave up.
 enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
-                                      const struct inf_cpu_step *step,
-                                      struct inf_race_gate *gate,
+                                      const struct inf_cpu_step *step, struct inf_race_gate *gate,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Times all kernels that can compute a node of `graph`, whose shapes are known, in the way of

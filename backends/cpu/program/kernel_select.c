@@ -38,8 +38,7 @@ static uint32_t choose_candidate(const struct inf_cpu_races *races, const struct
         uint64_t start_ns = inf_clock_thread_ns();
         choice = INF_RACE_CHOICE_LATER;
         if (races->how.known_until_ns == 0 &&
-            inf_cpu_kernel_race_run(candidates, count, step, races->how.gate, NULL) ==
-                INF_OK &&
+            inf_cpu_kernel_race_run(candidates, count, step, races->how.gate, NULL) == INF_OK &&
             candidates[0].least_ns != 0) {
             inf_cpu_race_record(results, key, inf_clock_thread_ns() - start_ns, step->node,
                                 candidates, count);

@@ -4,8 +4,8 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_RACE_H
 #define INF_BACKENDS_CPU_PROGRAM_RACE_H
 
-#include "backends/device/kernel_races.h"
 #include "backends/cpu/core/kernel.h"
+#include "backends/device/kernel_races.h"
 
 // The buffers that all candidates read and write. Embedded in other structs. A zeroed struct has no
 // buffers.

@@ -23,7 +23,7 @@ struct inf_graph_compiler {
     bool has_history;
     struct inf_history history; // valid if has_history
     struct inf_pinned_nodes pins[INF_PRECISIONS];
-    bool defers_races; // kernels are chosen without races
+    bool defers_races;               // kernels are chosen without races
     struct inf_race_gate *race_gate; // races wait for it; NULL: they do not wait
 };
 

@@ -45,10 +45,8 @@ Test(parallel, runs_each_piece_once)
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
             struct counts counts = {.end_ns = 0};
-            inf_parallel_run(&(struct inf_parallel){.run = count_call,
-                                                    .context = &counts,
-                                                    .pieces = pieces[i],
-                                                    .bytes = bytes[k]});
+            inf_parallel_run(&(struct inf_parallel){
+                .run = count_call, .context = &counts, .pieces = pieces[i], .bytes = bytes[k]});
             assert_each_once(&counts, pieces[i]);
         }
 }
@@ -71,8 +69,8 @@ static void meet_other(void *context, size_t piece)
 static struct counts run_meeting(size_t bytes, uint64_t wait_ns)
 {
     struct counts counts = {.end_ns = inf_clock_ns() + wait_ns, .caller = gettid()};
-    inf_parallel_run(&(struct inf_parallel){
-        .run = meet_other, .context = &counts, .pieces = 2, .bytes = bytes});
+    inf_parallel_run(
+        &(struct inf_parallel){.run = meet_other, .context = &counts, .pieces = 2, .bytes = bytes});
     assert_each_once(&counts, 2);
     return counts;
 }
@@ -96,7 +94,10 @@ Test(parallel, threads_have_the_priority_of_the_caller)
 // An array whose transpose several threads write, with sides that are no multiples of a tile.
 Test(parallel, transposes_large_arrays)
 {
-    enum { ROWS = 1031, COLUMNS = 1019 };
+    enum {
+        ROWS = 1031,
+        COLUMNS = 1019
+    };
     uint32_t *from = malloc(sizeof(uint32_t) * ROWS * COLUMNS);
     uint32_t *to = malloc(sizeof(uint32_t) * ROWS * COLUMNS);
     cr_assert(from != NULL && to != NULL);
@@ -115,7 +116,10 @@ Test(parallel, transposes_large_arrays)
 // The checksum of pieces is that of its definition, whatever the number of threads.
 Test(parallel, checksums_are_those_of_the_pieces)
 {
-    static const size_t sizes[] = {0, 1, INF_CHECKSUM_PIECE_BYTES - 1, INF_CHECKSUM_PIECE_BYTES,
+    static const size_t sizes[] = {0,
+                                   1,
+                                   INF_CHECKSUM_PIECE_BYTES - 1,
+                                   INF_CHECKSUM_PIECE_BYTES,
                                    INF_CHECKSUM_PIECE_BYTES + 1,
                                    20 * INF_CHECKSUM_PIECE_BYTES + 17};
     unsigned char *data = malloc(sizes[5]);
@@ -127,9 +131,9 @@ Test(parallel, checksums_are_those_of_the_pieces)
         for (size_t at = 0; at < sizes[k]; at += INF_CHECKSUM_PIECE_BYTES) {
             size_t left = sizes[k] - at;
             wanted = inf_checksum_add_piece(
-                wanted, inf_checksum(data + at, left < INF_CHECKSUM_PIECE_BYTES
-                                                    ? left
-                                                    : INF_CHECKSUM_PIECE_BYTES));
+                wanted,
+                inf_checksum(data + at,
+                             left < INF_CHECKSUM_PIECE_BYTES ? left : INF_CHECKSUM_PIECE_BYTES));
         }
         cr_expect_eq(inf_checksum_pieces(data, sizes[k]), wanted, "%zu bytes", sizes[k]);
     }
@@ -147,7 +151,10 @@ static unsigned char file_byte(size_t at)
 
 Test(parallel, reads_large_files)
 {
-    enum { SIZE = (9 << 20) + 321, OFFSET = 123 };
+    enum {
+        SIZE = (9 << 20) + 321,
+        OFFSET = 123
+    };
     char name[] = "/tmp/inferd-parallel-XXXXXX";
     int fd = mkstemp(name);
     unsigned char *data = malloc(SIZE);
