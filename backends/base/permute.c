@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/base/parallel.h"
+#include "backends/base/bulk/parallel.h"
 
 #define TILE 16 // elements of a side of a square: a cache line of 4-byte elements
 

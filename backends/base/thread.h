@@ -98,8 +98,8 @@ struct inf_thread_handle {
 struct inf_thread_handle inf_thread_self(void);
 
 // Sets the nice value of a thread. With a positive one, and from Linux 6.12 on, any waking thread
-// interrupts the time slices of the thread. Threads that it starts later inherit this. Returns false
-// if the system refuses. Any thread.
+// interrupts the time slices of the thread. Threads that it starts later inherit this. Returns
+// false if the system refuses. Any thread.
 bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice);
 
 // Returns true if the system lets a thread take the nice value of the calling thread again after a

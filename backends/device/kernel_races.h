@@ -22,8 +22,8 @@ struct inf_race_gate {
 // A zeroed struct: kernels without a recorded winner race at once.
 struct inf_kernel_races {
     // 0: kernels without a recorded winner race. Otherwise no kernel races: the winners that were
-    // recorded by this time (inf_clock_ns()) are used, and fixed rules choose the other kernels. The
-    // time makes all parts of a compilation choose alike, although another thread may record a
+    // recorded by this time (inf_clock_ns()) are used, and fixed rules choose the other kernels.
+    // The time makes all parts of a compilation choose alike, although another thread may record a
     // winner meanwhile.
     uint64_t known_until_ns;
     struct inf_race_gate *gate; // each timed run waits for it; NULL: it does not wait

@@ -25,8 +25,8 @@ void inf_run_step_fini(struct inf_run_step *step)
     inf_mutex_fini(&step->mutex);
 }
 
-// Waits while requests wait or run. The time between two checks costs a load little, and waking it at
-// the end of each request would cost the requests more.
+// Waits while requests wait or run. The time between two checks costs a load little, and waking it
+// at the end of each request would cost the requests more.
 static uint64_t wait_for_gate(const struct inf_run_step *step, const atomic_bool *cancelled)
 {
     uint64_t begin_ns = inf_clock_ns(), now_ns = begin_ns;

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "backends/base/parallel.h"
+#include "backends/base/bulk/parallel.h"
 #include "backends/storage/checksum.h"
 #include "backends/storage/file.h"
 #include "proto/core/span.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/parallel.h"
+#include "backends/base/bulk/parallel.h"
 #include "proto/core/span.h"
 
 #define LANES 4

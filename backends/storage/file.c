@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/base/bulk/parallel.h"
 #include "backends/base/pages.h"
-#include "backends/base/parallel.h"
 #include "backends/storage/open_beneath.h"
 #include "proto/core/span.h"
 

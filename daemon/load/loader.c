@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
-#include "daemon/load/background_kernels.h"
-#include "daemon/load/background_race.h"
 #include "daemon/load/load.h"
 #include "daemon/load/loader_state.h"
 #include "daemon/load/precompile.h"
+#include "daemon/load/race/background_kernels.h"
+#include "daemon/load/race/background_race.h"
 
 static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
 {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The value beside requests: any other thread goes first. Linux gives it about 1.5 % of a core beside
-// one busy thread of nice 0.
+// The value beside requests: any other thread goes first. Linux gives it about 1.5 % of a core
+// beside one busy thread of nice 0.
 #define INF_LOAD_NICE_LOW 19
 // The value of a load that gets too little: about 10 % of a core beside one busy thread of nice 0.
 #define INF_LOAD_NICE_STARVED 10
@@ -16,9 +16,9 @@
 // How often the caller asks for the value while a load runs.
 #define INF_LOAD_NICE_PERIOD_NS UINT64_C(100000000)
 
-// A load is starved if it got less than one part in so many of the time of a core. The next period it
-// gets more, so a load beside one busy thread on each core gets half of this at least in the long
-// run: a load of one second ends within INF_LOAD_STARVED_PARTS * 2 seconds.
+// A load is starved if it got less than one part in so many of the time of a core. The next period
+// it gets more, so a load beside one busy thread on each core gets half of this at least in the
+// long run: a load of one second ends within INF_LOAD_STARVED_PARTS * 2 seconds.
 #define INF_LOAD_STARVED_PARTS 20u
 
 // Requests count as being served until so long after the last one.

@@ -7,8 +7,8 @@
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Returns the next entry whose served model has races of kernels due; NULL: none has. A model that is
-// being loaded or placed comes later.
+// Returns the next entry whose served model has races of kernels due; NULL: none has. A model that
+// is being loaded or placed comes later.
 static struct inf_model_entry *find_due(const struct inf_model_store *store)
 {
     for (uint32_t i = 0; i < store->table.count; i++) {

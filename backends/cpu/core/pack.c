@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/bulk/parallel.h"
 #include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
-#include "backends/base/parallel.h"
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/core/pack_record.h"
 #include "backends/cpu/core/winograd_weights.h"

@@ -134,8 +134,8 @@ void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancell
 // rules. Only before other threads use the model.
 void inf_model_defer_races(struct inf_model *model);
 
-// Makes the timed runs of races in later compilations wait for `gate`. Only before other threads use
-// the model. The gate outlives the model.
+// Makes the timed runs of races in later compilations wait for `gate`. Only before other threads
+// use the model. The gate outlives the model.
 void inf_model_set_race_gate(struct inf_model *model, struct inf_race_gate *gate);
 
 // Bounds the executables that requests make (run options with a user). Call it before requests use

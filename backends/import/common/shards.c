@@ -39,8 +39,8 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
     uint64_t hash = tally->hash, word;
     size_t i = 0;
     tally->bytes += size;
-    // inf_checksum_pieces() multiplies several words at once. In the loop below, each multiplication
-    // waits for the one before.
+    // inf_checksum_pieces() multiplies several words at once. In the loop below, each
+    // multiplication waits for the one before.
     if (size >= CHECKSUM_BYTES) {
         hash = (hash ^ inf_checksum_pieces(data, size)) * 0x9e3779b97f4a7c15u;
         tally->hash = hash ^ hash >> 32;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backends/base/parallel.h"
+#include "backends/base/bulk/parallel.h"
 #include "backends/import/common/beside.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/base/bulk/parallel.h"
 #include "backends/base/clock.h"
 #include "backends/base/cores.h"
-#include "backends/base/parallel.h"
 #include "backends/base/permute.h"
 #include "backends/storage/checksum.h"
 #include "backends/storage/file.h"

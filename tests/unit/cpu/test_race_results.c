@@ -135,7 +135,7 @@ Test(race_results, are_raced_once_and_kept_on_disk)
     cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
 }
 
-// A load chooses by rules what is not known, and takes the winners of a race in the background later.
+// A load chooses by rules what is not known, and takes the winners of a later race.
 Test(race_results, can_come_after_the_compilation)
 {
     char kernel[32], rule[32];

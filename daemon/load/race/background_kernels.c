@@ -7,9 +7,9 @@
 // The idea: a load takes the winners that are known and the choices of the rules. Afterwards the
 // racer, a thread of low priority, compiles a copy of the model with races. Each timed run waits
 // until no request is served. The copy is then freed; what remains are the recorded winners. If a
-// winner is not the choice of the rule, the store places the model again, which compiles it with the
-// winners and swaps it in, like any other load.
-#include "daemon/load/background_kernels.h"
+// winner is not the choice of the rule, the store places the model again, which compiles it with
+// the winners and swaps it in, like any other load.
+#include "daemon/load/race/background_kernels.h"
 
 static struct inf_device *find_device(const struct inf_device_list *devices,
                                       const struct inf_device *device)

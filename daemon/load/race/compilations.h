@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For which devices, precisions and shapes a load has compiled a model, so that another copy of the
 // model can be compiled likewise.
-#ifndef INF_DAEMON_LOAD_COMPILATIONS_H
-#define INF_DAEMON_LOAD_COMPILATIONS_H
+#ifndef INF_DAEMON_LOAD_RACE_COMPILATIONS_H
+#define INF_DAEMON_LOAD_RACE_COMPILATIONS_H
 
 #include "backends/exec/model/model.h"
 

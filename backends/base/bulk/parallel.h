@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a piece of work on several cores, for loads: reading files, copying, transposing and packing
 // weights. Runs of models have threads of their own (backends/cpu/core/team.h).
-#ifndef INF_BACKENDS_BASE_PARALLEL_H
-#define INF_BACKENDS_BASE_PARALLEL_H
+#ifndef INF_BACKENDS_BASE_BULK_PARALLEL_H
+#define INF_BACKENDS_BASE_BULK_PARALLEL_H
 
 #include <stddef.h>
 

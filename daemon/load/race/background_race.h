@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A race, that is a timing comparison of devices, precisions and thread counts, for a model that is
 // served. It runs on a copy of the model, while no request is served. Used on the racer's thread.
-#ifndef INF_DAEMON_LOAD_BACKGROUND_RACE_H
-#define INF_DAEMON_LOAD_BACKGROUND_RACE_H
+#ifndef INF_DAEMON_LOAD_RACE_BACKGROUND_RACE_H
+#define INF_DAEMON_LOAD_RACE_BACKGROUND_RACE_H
 
 #include "daemon/load/load_job.h"
 

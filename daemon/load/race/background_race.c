@@ -13,7 +13,7 @@
 //
 // The result is only a decision. The store compares it with the present placement, and places the
 // model again if another candidate won.
-#include "daemon/load/background_race.h"
+#include "daemon/load/race/background_race.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies what a model lends about its executables.
-#include "daemon/load/compilations.h"
+#include "daemon/load/race/compilations.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 // Starts threads that take the next piece from a counter until none is left, and waits for them.
 // Most of the time of a load goes to page faults of the memory that it fills, and the threads share
 // these. Starting a thread takes about as long as filling 100 KiB, so small work gets none.
-#include "backends/base/parallel.h"
+#include "backends/base/bulk/parallel.h"
 
 #include <stdatomic.h>
 

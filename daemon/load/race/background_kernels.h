@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Races of the kernels of a served model: loads choose kernels by rules and by what is known, so
 // that no request waits for a race. Used on the racer's thread.
-#ifndef INF_DAEMON_LOAD_BACKGROUND_KERNELS_H
-#define INF_DAEMON_LOAD_BACKGROUND_KERNELS_H
+#ifndef INF_DAEMON_LOAD_RACE_BACKGROUND_KERNELS_H
+#define INF_DAEMON_LOAD_RACE_BACKGROUND_KERNELS_H
 
 #include "daemon/load/load_job.h"
 
 // Compiles a copy of job->base, and of its further signatures, for each device, precision and shape
-// for which the load compiled them, with races of the kernels whose winner is not known. The devices
-// keep the winners. Sets job->race.kernels_changed if the choice of a rule lost a race: the model
-// then has better kernels when it is placed again. Sets job->race.disturbed if requests were served
-// all the time, so that races are left.
+// for which the load compiled them, with races of the kernels whose winner is not known. The
+// devices keep the winners. Sets job->race.kernels_changed if the choice of a rule lost a race: the
+// model then has better kernels when it is placed again. Sets job->race.disturbed if requests were
+// served all the time, so that races are left.
 //
 // INF_CANCELLED  the daemon ends, or the model was unloaded.
 // INF_EXHAUSTED  memory.
