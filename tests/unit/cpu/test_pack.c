@@ -120,6 +120,13 @@ Test(pack, has_every_element_and_restores_the_constant)
         }
 }
 
+// Several threads fill the panels of large weights.
+Test(pack, of_large_weights_has_every_element)
+{
+    check_pack(700, 1100, false);
+    check_pack(700, 1100, true);
+}
+
 // Packs a constant as pairs of bf16 numbers, checks the rounded weights that products would read,
 // and restores the constant from the packed form.
 static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
