@@ -22,6 +22,7 @@ static const struct inf_nn nn_neon = {
     .blocks = &inf_nn_blocks_neon,
     .blocks_half = &inf_nn_blocks_neon,
     .winograd = &inf_winograd_neon,
+    .expand = &inf_nn_expand_neon,
 };
 
 static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,

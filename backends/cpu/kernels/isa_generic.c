@@ -15,6 +15,7 @@ static const struct inf_nn nn_baseline = {
     .blocks = &inf_nn_blocks_baseline,
     .blocks_half = &inf_nn_blocks_baseline,
     .winograd = &inf_winograd_baseline,
+    .expand = &inf_nn_expand_baseline,
 };
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,

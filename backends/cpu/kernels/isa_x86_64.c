@@ -86,6 +86,7 @@ static const struct inf_nn nn_baseline = {
     .blocks = &inf_nn_blocks_baseline,
     .blocks_half = &inf_nn_blocks_baseline,
     .winograd = &inf_winograd_baseline,
+    .expand = &inf_nn_expand_baseline,
 };
 static const struct inf_nn nn_avx2 = {
     .gemm = &inf_nn_gemm_avx2,
@@ -95,6 +96,7 @@ static const struct inf_nn nn_avx2 = {
     .blocks = &inf_nn_blocks_avx2,
     .blocks_half = &inf_nn_blocks_avx2,
     .winograd = &inf_winograd_avx2,
+    .expand = &inf_nn_expand_avx2,
     .fast = true,
 };
 // The float loops that AVX-512 and all higher levels share.
@@ -103,7 +105,7 @@ static const struct inf_nn nn_avx2 = {
     .depthwise = &inf_nn_depthwise_avx512, .depthwise_half = &inf_nn_depthwise_avx512_half,        \
     .gemm_bf16 = &inf_nn_gemm_avx512_bf16, .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,        \
     .blocks = &inf_nn_blocks_avx512, .blocks_half = &inf_nn_blocks_avx512_half,                    \
-    .winograd = &inf_winograd_avx512, .fast = true
+    .winograd = &inf_winograd_avx512, .expand = &inf_nn_expand_avx512, .fast = true
 
 static const struct inf_nn nn_avx512 = {NN_AVX512};
 static const struct inf_nn nn_bf16 = {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/kernels/blocks.h"
+#include "backends/cpu/kernels/expand.h"
 #include "backends/cpu/kernels/tile_shape.h"
 #include "backends/cpu/kernels/winograd.h"
 
@@ -117,6 +118,7 @@ struct inf_nn {
     // of weights for each vector, so those of gemm_tile_half read 32 bytes behind the panel.
     const struct inf_nn_gemm *gemm_tile, *gemm_tile_half;
     const struct inf_winograd *winograd; // transforms of Winograd's algorithm
+    const struct inf_nn_expand *expand;
     bool fast; // true: gemm was measured at this level to be as fast as XNNPACK
 };
 
