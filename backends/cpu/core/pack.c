@@ -12,6 +12,7 @@
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/cpu/core/kernel.h"
+#include "backends/cpu/core/pack_narrow.h"
 #include "backends/cpu/core/pack_record.h"
 #include "backends/cpu/core/winograd_weights.h"
 #include "proto/core/span.h"
@@ -213,6 +214,18 @@ static struct inf_cpu_bytes bytes_of(const struct inf_cpu_matrix *matrix)
                                   .zero = matrix->zero};
 }
 
+static void restore_narrow(const struct inf_cpu_pack *pack, float *data)
+{
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    const char *from = pack->panels;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
+        inf_cpu_narrow_restore_panel(pack->element, matrix, &panel, from, data);
+        from += inf_cpu_narrow_panel_bytes(pack->element, matrix->rows, panel.width);
+        first += panel.columns;
+    }
+}
+
 // Writes the bytes of the original constant to `data`, restored from its panels.
 static void restore_matrix(const struct inf_blob_form *form, void *data)
 {
@@ -223,6 +236,10 @@ static void restore_matrix(const struct inf_blob_form *form, void *data)
     if (matrix->bytes) {
         struct inf_cpu_bytes bytes = bytes_of(matrix);
         inf_cpu_bytes_restore(pack->isa->q8->gemm, &bytes, pack->panels, data);
+        return;
+    }
+    if (pack->element != INF_CPU_ELEMENT_F32) {
+        restore_narrow(pack, data);
         return;
     }
     for (size_t first = 0; first < matrix->columns;) {
@@ -259,7 +276,8 @@ static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_mat
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group &&
-           a->bytes == b->bytes && a->zero == b->zero && same_winograd(a->winograd, b->winograd);
+           a->bytes == b->bytes && a->zero == b->zero && a->narrow == b->narrow &&
+           same_winograd(a->winograd, b->winograd);
 }
 
 // Takes a reference and returns true. Returns false if the reference count is already 0, because
@@ -350,6 +368,19 @@ static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu
     for_runs(matrix, panel, matrix->blob->data, to, pack_run);
 }
 
+// Fills the panels of a pack whose elements have 8 or 16 bits.
+static void fill_narrow(const struct inf_cpu_pack *pack, const float *units)
+{
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    char *to = (char *)(uintptr_t)pack->panels;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->isa->nn, matrix, first);
+        inf_cpu_narrow_pack_panel(pack->element, matrix, &panel, units, to);
+        to += inf_cpu_narrow_panel_bytes(pack->element, matrix->rows, panel.width);
+        first += panel.columns;
+    }
+}
+
 // Panel `index` of a pack on its way, and where its elements begin in the panels of the pack.
 struct place {
     struct inf_cpu_panel panel;
@@ -379,9 +410,10 @@ static void fill_panel(void *context, size_t index)
         pack_panel(matrix, &place->panel, panels);
 }
 
-// Fills the panels of a pack, on several cores if they are large. Returns false if there is no
-// memory for the list of panels.
-static bool fill_pack(const struct inf_cpu_pack *pack)
+// Fills the panels of a pack, on several cores if they are large. `units` are those that
+// inf_cpu_narrow_find() set; NULL if the element is INF_CPU_ELEMENT_F32. Returns false if there is
+// no memory for the list of panels.
+static bool fill_pack(const struct inf_cpu_pack *pack, const float *units)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     size_t at = 0, count = 0;
@@ -389,6 +421,10 @@ static bool fill_pack(const struct inf_cpu_pack *pack)
         struct inf_cpu_bytes bytes = bytes_of(matrix);
         inf_cpu_bytes_pack(pack->isa->q8->gemm, &bytes, matrix->blob->data,
                            (int8_t *)(uintptr_t)pack->panels);
+        return true;
+    }
+    if (pack->element != INF_CPU_ELEMENT_F32) {
+        fill_narrow(pack, units);
         return true;
     }
     struct place *places = calloc(matrix->columns, sizeof *places);
@@ -410,7 +446,7 @@ static bool fill_pack(const struct inf_cpu_pack *pack)
 // Sets *out_size to the size in bytes of the panels of a matrix. Returns false if the size
 // overflows.
 static bool find_panels_size(const struct inf_isa *isa, const struct inf_cpu_matrix *matrix,
-                             size_t *out_size)
+                             enum inf_cpu_element element, size_t *out_size)
 {
     size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
     size_t width; // total width, in columns with padding, of all panels of a column group
@@ -421,7 +457,12 @@ static bool find_panels_size(const struct inf_isa *isa, const struct inf_cpu_mat
     }
     inf_cpu_panel_count(isa->nn, group, &width);
     width *= matrix->columns / group;
-    return inf_size_mul(packed_rows(matrix), width * sizeof(float), out_size);
+    if (!inf_size_mul(packed_rows(matrix), width * sizeof(float), out_size))
+        return false;
+    // The sizes of panels add up to that of one panel of all columns.
+    if (element != INF_CPU_ELEMENT_F32)
+        *out_size = inf_cpu_narrow_panel_bytes(element, matrix->rows, width);
+    return true;
 }
 
 // Completes a pack whose matrix and memory are set.
@@ -445,14 +486,17 @@ static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_
 {
     size_t size;
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
+    float *units = matrix->narrow ? malloc(matrix->columns * sizeof *units) : NULL;
     bool made = false;
     uint64_t start_ns = inf_clock_ns();
-    if (pack != NULL && inf_blob_restore(matrix->blob) &&
-        find_panels_size(packs->isa, matrix, &size)) {
+    if (pack != NULL && (units != NULL || !matrix->narrow) && inf_blob_restore(matrix->blob)) {
         pack->matrix = *matrix;
         pack->isa = packs->isa;
-        made = alloc_panels(pack, size) && fill_pack(pack);
+        pack->element = matrix->narrow ? inf_cpu_narrow_find(matrix, units) : INF_CPU_ELEMENT_F32;
+        made = find_panels_size(packs->isa, matrix, pack->element, &size) &&
+               alloc_panels(pack, size) && fill_pack(pack, units);
     }
+    free(units);
     if (!made) {
         if (pack != NULL) {
             inf_cpu_panels_free(pack->memory);
@@ -531,7 +575,7 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
     }
     pack->matrix.blob = blob;
     bool sound = inf_cpu_pack_record_read(pack, record) &&
-                 find_panels_size(packs->isa, &pack->matrix, &size);
+                 find_panels_size(packs->isa, &pack->matrix, pack->element, &size);
     memory->used_bytes = sound ? size : 0;
     size = sound ? inf_size_align(size, ALIGNMENT) : 0;
     if (!sound || record->part_bytes[0] != size ||
@@ -574,10 +618,20 @@ enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node
     return INF_OK;
 }
 
+enum inf_cpu_element inf_cpu_step_pack_element(const struct inf_cpu_step *step)
+{
+    return step->pack_uses->pack->element;
+}
+
+void inf_cpu_step_drop_pack(struct inf_cpu_step *step)
+{
+    struct inf_blob_form *form = &step->pack_uses->pack->form;
+    step->pack_uses = step->pack_uses->next;
+    inf_blob_form_unref(&form);
+}
+
 void inf_cpu_step_unpack(struct inf_cpu_step *step)
 {
-    for (; step->pack_uses != NULL; step->pack_uses = step->pack_uses->next) {
-        struct inf_blob_form *form = &step->pack_uses->pack->form;
-        inf_blob_form_unref(&form);
-    }
+    while (step->pack_uses != NULL)
+        inf_cpu_step_drop_pack(step);
 }

@@ -33,6 +33,13 @@
 
 struct inf_cpu_step;
 
+// What the panels of a matrix of f32 hold.
+enum inf_cpu_element {
+    INF_CPU_ELEMENT_F32,
+    INF_CPU_ELEMENT_F16,  // binary16 numbers (pack_narrow.h)
+    INF_CPU_ELEMENT_UNITS // 8-bit integers, to be multiplied by the unit of their column
+};
+
 // How the bytes of a constant are read as a matrix of f32, or of 8-bit numbers.
 struct inf_cpu_matrix {
     struct inf_blob *blob;
@@ -47,6 +54,9 @@ struct inf_cpu_matrix {
     size_t group;
     bool bytes;   // true: elements are 8-bit numbers, and `paired` is 0
     uint8_t zero; // packing subtracts it from each 8-bit number, modulo 256
+    // True: the matrix is packed in fewer than 32 bits if its weights fit exactly. `paired` is 0,
+    // `bytes` is false and `winograd` is NULL.
+    bool narrow;
     // If not NULL, the constant holds weights of 3x3 windows, [9][input channels][columns], and
     // packing transforms them for this form of Winograd's algorithm. The matrix is then
     // [side * side][input channels][columns], and `rows` is side * side * input channels. Points to
@@ -58,8 +68,9 @@ struct inf_cpu_pack {
     struct inf_blob_form form; // size 0 if the panels were those of another pack
     // The matrix that was packed; its blob outlives all users of the pack.
     struct inf_cpu_matrix matrix;
-    const struct inf_isa *isa; // the kernels that the panels are packed for
-    const void *panels;        // panels of floats, of pairs of bf16, or of 8-bit numbers
+    const struct inf_isa *isa;    // the kernels that the panels are packed for
+    const void *panels;           // panels of floats, of pairs of bf16, or of 8-bit numbers
+    enum inf_cpu_element element; // not INF_CPU_ELEMENT_F32 only if matrix.narrow is true
     // The lower 16 bits of each element, in the order of the panels; bf16 only. NULL if the
     // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
@@ -142,6 +153,13 @@ struct inf_cpu_pack_use {
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
                                 const void **out_panels, struct inf_error *err) INF_NODISCARD;
+
+// Returns what the panels hold that the last inf_cpu_step_pack() for this step returned.
+enum inf_cpu_element inf_cpu_step_pack_element(const struct inf_cpu_step *step);
+
+// Drops the reference that the last inf_cpu_step_pack() for this step took. Its panels are then
+// gone unless another step has them.
+void inf_cpu_step_drop_pack(struct inf_cpu_step *step);
 
 // Drops the references that the step took with inf_cpu_step_pack().
 void inf_cpu_step_unpack(struct inf_cpu_step *step);

@@ -7,10 +7,17 @@
 
 #include "proto/core/span.h"
 
+// What the panels of a record hold.
+enum {
+    HOLDS_FLOATS, // also pairs of bf16
+    HOLDS_BYTES,
+    HOLDS_NARROW // and enum inf_cpu_element, for a matrix that may be narrow
+};
+
 // What a record says about a pack. It has no padding.
 struct pack_description {
     uint64_t rows, columns, paired, group;
-    uint8_t transposed, bytes, zero, has_winograd;
+    uint8_t transposed, holds, zero, has_winograd;
     uint32_t winograd_pairs;
     double winograd_points[INF_WINOGRAD_PAIRS_MAX];
     char isa[16]; // name of the ISA level
@@ -18,6 +25,13 @@ struct pack_description {
 _Static_assert(sizeof(struct pack_description) ==
                    sizeof(((struct inf_form_record *)NULL)->description),
                "the description fits the record");
+
+static uint8_t holds_of(const struct inf_cpu_pack *pack)
+{
+    if (pack->matrix.narrow)
+        return (uint8_t)(HOLDS_NARROW + pack->element);
+    return pack->matrix.bytes ? HOLDS_BYTES : HOLDS_FLOATS;
+}
 
 void inf_cpu_pack_record_write(const struct inf_blob_form *form, struct inf_form_record *record)
 {
@@ -28,7 +42,7 @@ void inf_cpu_pack_record_write(const struct inf_blob_form *form, struct inf_form
                                            .paired = matrix->paired,
                                            .group = matrix->group,
                                            .transposed = matrix->transposed,
-                                           .bytes = matrix->bytes,
+                                           .holds = holds_of(pack),
                                            .zero = matrix->zero,
                                            .has_winograd = matrix->winograd != NULL};
     size_t held = pack->memory->held_bytes;
@@ -66,7 +80,7 @@ static bool read_winograd(struct inf_cpu_pack *pack, const struct pack_descripti
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     form->pairs = description->winograd_pairs;
     if (form->pairs < 1 || form->pairs > INF_WINOGRAD_PAIRS_MAX || matrix->bytes ||
-        matrix->transposed || matrix->paired > 0 || matrix->group > 0)
+        matrix->narrow || matrix->transposed || matrix->paired > 0 || matrix->group > 0)
         return false;
     memcpy(form->points, description->winograd_points, sizeof form->points);
     uint64_t products = (uint64_t)inf_winograd_side(form) * inf_winograd_side(form);
@@ -83,18 +97,22 @@ bool inf_cpu_pack_record_read(struct inf_cpu_pack *pack, const struct inf_form_r
     const struct pack_description *description = &fields;
     memcpy(&fields, record->description, sizeof fields);
     struct inf_cpu_matrix *matrix = &pack->matrix;
-    size_t element_bytes = description->bytes ? 1 : sizeof(float), count;
+    size_t element_bytes = description->holds == HOLDS_BYTES ? 1 : sizeof(float), count;
     uint64_t rows = description->rows;
     matrix->rows = (size_t)rows;
     matrix->columns = (size_t)description->columns;
     matrix->paired = (size_t)description->paired;
     matrix->group = (size_t)description->group;
     matrix->transposed = description->transposed == 1;
-    matrix->bytes = description->bytes == 1;
+    matrix->bytes = description->holds == HOLDS_BYTES;
+    matrix->narrow = description->holds >= HOLDS_NARROW;
+    if (matrix->narrow)
+        pack->element = (enum inf_cpu_element)(description->holds - HOLDS_NARROW);
     matrix->zero = description->zero;
-    if (description->transposed > 1 || description->bytes > 1 || description->has_winograd > 1 ||
-        (description->bytes == 0 && description->zero != 0) || matrix->columns == 0 || rows == 0 ||
-        (matrix->bytes && matrix->paired > 0) ||
+    if (description->transposed > 1 || description->holds > HOLDS_NARROW + INF_CPU_ELEMENT_UNITS ||
+        description->has_winograd > 1 || (!matrix->bytes && description->zero != 0) ||
+        matrix->columns == 0 || rows == 0 ||
+        ((matrix->bytes || matrix->narrow) && matrix->paired > 0) ||
         (matrix->paired > 0 && rows % matrix->paired != 0) ||
         (matrix->group > 0 && matrix->columns % matrix->group != 0))
         return false;

@@ -23,12 +23,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/cpu/core/pack_narrow.h"
 #include "backends/cpu/native/round_bf16.h"
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
 #define STRIP_PIXELS      ((size_t)48)
 #define TILE_STRIP_PIXELS ((size_t)64) // a multiple of the pixels of a call, with tile registers
+// Strips are longer if weights are expanded, because each strip expands them again.
+#define EXPANDED_STRIP_PIXELS ((size_t)192)
+// Packs of fewer bytes stay in fp32, so that they need not be expanded.
+#define NARROW_WEIGHT_BYTES_MIN ((size_t)16 << 10)
 // Limits for the choice of loops. Weights of more than FEW_WEIGHT_BYTES are evicted from the cache
 // between steps and must be read from memory. Weights of more than CACHED_WEIGHT_BYTES do not stay
 // in the cache during a step, so each strip of pixels reads them again. Strips are then made as
@@ -211,8 +216,12 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
                                     .columns = conv->outputs,
                                     .transposed = transposed,
                                     .paired = bf16 ? conv->depth : 0};
+    matrix.narrow =
+        !bf16 && matrix.rows * matrix.columns * sizeof(float) >= NARROW_WEIGHT_BYTES_MIN;
     INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &packed, err));
-    const float *w = packed;
+    conv->element = inf_cpu_step_pack_element(step);
+    conv->expand = nn->expand;
+    const char *w = packed;
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_conv_packed_panel *panel = &conv->panels[conv->panel_count++];
@@ -220,10 +229,10 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
         panel->gemm = gemm->gemm[cut.vectors - 1];
         panel->first = first;
         panel->width = cut.width;
-        panel->weight_bytes = rows * cut.width * sizeof(float);
+        panel->weight_bytes = inf_cpu_narrow_panel_bytes(conv->element, rows, cut.width);
         panel->part = (struct inf_gemm_panel){.segments = conv->segments,
                                               .depth = conv->depth,
-                                              .w = w,
+                                              .w = (const float *)w,
                                               .residual_step = conv->residual_channels,
                                               .min = conv->epilogue.min,
                                               .max = conv->epilogue.max,
@@ -232,7 +241,9 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
                                               .tile_depth = conv->tile_depth};
         if (conv->residual_channels > first)
             panel->part.residual_columns = INF_MIN(conv->residual_channels - first, cut.columns);
-        w += rows * cut.width;
+        if (conv->element != INF_CPU_ELEMENT_F32)
+            conv->expanded_count = INF_MAX(conv->expanded_count, rows * cut.width);
+        w += panel->weight_bytes;
         first += cut.columns;
     }
     return fill_bias_and_slopes(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
@@ -299,6 +310,8 @@ size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
     size_t pixel_bytes = conv->segments * conv->depth * sizeof(float);
     size_t least = conv->begin != NULL ? TILE_STRIP_PIXELS : STRIP_PIXELS;
+    if (conv->expanded_count > 0)
+        least = EXPANDED_STRIP_PIXELS;
     if (pixel_bytes * conv->outputs <= CACHED_WEIGHT_BYTES)
         return least;
     size_t unit = inf_conv_packed_strip_unit(conv);
@@ -308,6 +321,17 @@ size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 size_t inf_conv_packed_strip_unit(const struct inf_conv_packed *conv)
 {
     return conv->begin != NULL ? INF_TILE_ROWS : 1;
+}
+
+size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t count)
+{
+    return conv->expanded_count > 0 ? (conv->expanded_count + 15) / 16 * 16
+                                    : inf_round_bf16_scratch(conv, count);
+}
+
+float *inf_conv_packed_scratch_at(const struct inf_conv_packed *conv, float *scratch, size_t offset)
+{
+    return conv->expanded_count > 0 || conv->round != NULL ? scratch + offset : NULL;
 }
 
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv)
@@ -354,6 +378,15 @@ static void map_columns(const struct inf_conv_packed *conv, const struct inf_con
         conv->epilogue.map(end - first, y, y);
 }
 
+// Computes the pixels of a kernel call for one panel, whose weights are the floats at `w`.
+static void call_kernel(const struct inf_conv_packed_panel *panel, const float *w,
+                        const struct inf_gemm *gemm)
+{
+    struct inf_gemm_panel part = panel->part;
+    part.w = w;
+    panel->gemm[gemm->pixels - 1](&part, gemm);
+}
+
 void inf_conv_packed_compute(const struct inf_conv_packed *conv,
                              const struct inf_conv_packed_run *run, size_t panel_first,
                              size_t panel_end)
@@ -366,7 +399,8 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
     // Many weights are read from memory once, so all pixels are computed for each panel. Few
     // weights stay in the cache, so all panels are computed for each pixel and results are written
     // in order.
-    size_t step = conv->many_weights ? 1 : panel_end - panel_first;
+    bool expands = conv->expanded_count > 0;
+    size_t step = conv->many_weights || expands ? 1 : panel_end - panel_first;
     const uint16_t *rounded[INF_CONV_SEGMENTS_MAX];
     if (conv->round != NULL)
         inf_round_bf16_run(conv, run, rounded);
@@ -375,6 +409,10 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
     for (size_t first = panel_first; first < panel_end; first += step) {
         struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->copy_step};
         size_t at = 0;
+        if (expands)
+            inf_cpu_narrow_expand_panel(
+                conv->expand, conv->element, conv->segments * conv->packed_depth,
+                conv->panels[first].width, conv->panels[first].part.w, run->scratch);
         for (size_t i = 0; i < calls; i++) {
             size_t pixels = INF_MIN(least + (i < larger), run->count - at);
             gemm.pixels = pixels;
@@ -385,7 +423,10 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
                 gemm.residual = panel->part.residual_columns > 0
                                     ? run->residual + at * conv->residual_channels + panel->first
                                     : NULL;
-                panel->gemm[pixels - 1](&panel->part, &gemm);
+                if (expands)
+                    call_kernel(panel, run->scratch, &gemm);
+                else
+                    panel->gemm[pixels - 1](&panel->part, &gemm);
             }
             gemm.a_first += pixels * conv->copy_step;
             at += pixels;

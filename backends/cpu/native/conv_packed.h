@@ -42,6 +42,11 @@ struct inf_conv_packed {
     struct inf_conv_packed_panel *panels;
     size_t panel_count;
     bool many_weights; // true: the weights do not stay in the cache between steps
+    // What the packed weights hold. If these are not floats, each run expands one panel at a time
+    // to `expanded_count` floats of its scratch memory.
+    enum inf_cpu_element element;
+    const struct inf_nn_expand *expand;
+    size_t expanded_count;
     struct inf_native_epilogue epilogue;
     size_t residual_channels; // 0: no residual is added
 };
@@ -76,6 +81,14 @@ size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
 // Returns the number that the first pixel of a strip should be a multiple of.
 size_t inf_conv_packed_strip_unit(const struct inf_conv_packed *conv);
 
+// Returns the floats of scratch memory that a run of `count` pixels needs: for rounded operands, or
+// for the weights of a panel.
+size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t count);
+
+// Returns the address `offset` floats into `scratch`; NULL if no run needs scratch memory.
+float *inf_conv_packed_scratch_at(const struct inf_conv_packed *conv, float *scratch,
+                                  size_t offset);
+
 // Returns the multiply-adds of one row of results, for all nodes of the chain together.
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv);
 
@@ -97,9 +110,8 @@ struct inf_conv_packed_run {
     // all operands of the row are 0.
     const float *a[INF_CONV_SEGMENTS_MAX];
     size_t count;
-    // Scratch memory for operands in bf16: inf_round_bf16_scratch() floats. NULL if that count is
-    // 0.
-    uint16_t *rounded;
+    // Scratch memory of inf_conv_packed_scratch() floats. NULL if that count is 0.
+    float *scratch;
     const float *residual; // residual of the first pixel; NULL: none is added
     float *y;              // result of the first pixel
 };

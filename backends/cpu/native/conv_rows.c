@@ -4,10 +4,9 @@
 #include "backends/cpu/native/conv_rows.h"
 
 #include "backends/cpu/native/conv_window.h"
-#include "backends/cpu/native/round_bf16.h"
 
 // Returns the number of floats of scratch memory, rounded up to whole cache lines, for the copied
-// operands of `rows` rows before they are rounded to bf16.
+// operands of `rows` rows.
 static size_t operand_count(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t count = 0;
@@ -21,7 +20,7 @@ static size_t operand_count(const struct inf_conv_packed *conv, size_t rows)
 size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t run = conv->pointwise ? rows * conv->row_pixels : conv->row_pixels;
-    return operand_count(conv, rows) + inf_round_bf16_scratch(conv, run);
+    return operand_count(conv, rows) + inf_conv_packed_scratch(conv, run);
 }
 
 // Returns how many of the `count` rows from `row` on are contiguous in a ring buffer that holds
@@ -38,14 +37,14 @@ void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_
     if (!conv->pointwise) {
         inf_conv_window_rows(
             conv, io, first, end, scratch,
-            inf_round_bf16_target(conv, scratch, operand_count(conv, end - first)));
+            inf_conv_packed_scratch_at(conv, scratch, operand_count(conv, end - first)));
         return;
     }
     if (conv->has_depthwise)
         inf_native_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
     for (size_t row = first; row < end;) {
         struct inf_conv_packed_run run = {
-            .rounded = inf_round_bf16_target(conv, scratch, operand_count(conv, end - first))};
+            .scratch = inf_conv_packed_scratch_at(conv, scratch, operand_count(conv, end - first))};
         size_t rows = contiguous_rows(row, end - row, io->y_rows);
         if (conv->residual_channels > 0)
             rows = contiguous_rows(row, rows, io->residual_rows);

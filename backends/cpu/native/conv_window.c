@@ -143,7 +143,7 @@ static void compute_copied_row(const struct inf_conv_packed *conv, struct row *r
 }
 
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                          size_t first, size_t end, float *scratch, uint16_t *rounded)
+                          size_t first, size_t end, float *scratch, float *run_scratch)
 {
     const struct inf_window *h = &conv->height;
     size_t row_size = (size_t)conv->width.input * conv->inputs;
@@ -151,7 +151,7 @@ void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_c
     bool whole = copies_rows(conv);
     int64_t copied = INT64_MIN;
     for (size_t index = first; index < end; index++) {
-        struct row row = {.run = {.rounded = rounded}};
+        struct row row = {.run = {.scratch = run_scratch}};
         for (int32_t k = 0; k < h->kernel; k++) {
             int64_t input = (int64_t)index * h->stride - h->pad_before + k;
             if (input >= 0 && input < h->input)

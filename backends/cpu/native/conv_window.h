@@ -6,13 +6,13 @@
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Returns the floats of scratch memory that inf_conv_window_rows() needs for copies of x, not
-// counting operands that are rounded to bf16.
+// Returns the floats of scratch memory that inf_conv_window_rows() needs for copies of x. Runs
+// need further scratch memory.
 size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 
 // Computes rows `first` to `end` (exclusive) of the result, like inf_conv_rows_compute(), for
-// windows that are larger than a pixel. Operands that are rounded to bf16 are written to `rounded`.
+// windows that are larger than a pixel. Runs of pixels get `run_scratch`.
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                          size_t first, size_t end, float *scratch, uint16_t *rounded);
+                          size_t first, size_t end, float *scratch, float *run_scratch);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "backends/cpu/native/conv_packed.h"
 #include "backends/cpu/native/conv_rows.h"
-#include "backends/cpu/native/round_bf16.h"
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
@@ -43,11 +42,11 @@ static void pixels_tile(const void *context, size_t tile, size_t worker)
     size_t end = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip + 1, unit);
     if (first == end)
         return;
-    struct inf_conv_packed_run run = {
-        .a = {task->x + first * conv->inputs},
-        .count = end - first,
-        .rounded = inf_round_bf16_target(conv, task->scratch, worker * chain_step->scratch_step),
-        .y = task->y + first * conv->outputs};
+    struct inf_conv_packed_run run = {.a = {task->x + first * conv->inputs},
+                                      .count = end - first,
+                                      .scratch = inf_conv_packed_scratch_at(
+                                          conv, task->scratch, worker * chain_step->scratch_step),
+                                      .y = task->y + first * conv->outputs};
     if (conv->residual_channels > 0)
         run.residual = task->residual + first * conv->residual_channels;
     inf_conv_packed_compute(conv, &run, conv->panel_count * group / chain_step->panel_groups,
@@ -135,8 +134,8 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
     size_t rows = conv->rows / chain_step->strips + 1 + conv->depthwise.rows_max;
     size_t count = chain_step->by_rows
                        ? inf_conv_rows_scratch(conv, rows)
-                       : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips +
-                                                          inf_conv_packed_strip_unit(conv));
+                       : inf_conv_packed_scratch(conv, chain_step->pixels / chain_step->strips +
+                                                           inf_conv_packed_strip_unit(conv));
     if (count == 0)
         return;
     // Round up to whole cache lines, so that two workers do not write to the same line.

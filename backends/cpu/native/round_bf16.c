@@ -80,15 +80,10 @@ size_t inf_round_bf16_scratch(const struct inf_conv_packed *conv, size_t count)
     return (conv->segments * segment_room(conv, count) + behind) / 2;
 }
 
-uint16_t *inf_round_bf16_target(const struct inf_conv_packed *conv, float *scratch, size_t offset)
-{
-    return conv->round != NULL ? (uint16_t *)(scratch + offset) : NULL;
-}
-
 void inf_round_bf16_run(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         const uint16_t **rounded)
 {
-    uint16_t *to = run->rounded;
+    uint16_t *to = (uint16_t *)run->scratch;
     for (size_t s = 0; s < conv->segments; s++, to += segment_room(conv, run->count)) {
         rounded[s] = run->a[s] != NULL ? to : NULL;
         if (run->a[s] == NULL)

@@ -21,11 +21,7 @@ size_t inf_round_bf16_padded_step(size_t a_step);
 // operands are not rounded.
 size_t inf_round_bf16_scratch(const struct inf_conv_packed *conv, size_t count);
 
-// Returns the address for rounded operands, `offset` floats into `scratch`; NULL if operands are
-// not rounded.
-uint16_t *inf_round_bf16_target(const struct inf_conv_packed *conv, float *scratch, size_t offset);
-
-// Rounds the operands of a run to run->rounded. Sets rounded[] to the start of each segment, or to
+// Rounds the operands of a run to run->scratch. Sets rounded[] to the start of each segment, or to
 // NULL for a segment of zeros.
 void inf_round_bf16_run(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         const uint16_t **rounded);

@@ -436,6 +436,10 @@ Test(pack, that_was_kept_is_adopted)
         check_kept((struct inf_cpu_matrix){some, 6, columns, true});
         check_kept((struct inf_cpu_matrix){some, 6, columns, false, .paired = 3});
         check_kept((struct inf_cpu_matrix){some, 24, columns, false, .bytes = true, .zero = 128});
+        check_kept((struct inf_cpu_matrix){some, 6, columns, false, .narrow = true});
+        for (size_t i = 0; i < 6 * columns; i++)
+            ((float *)some->data)[i] = (float)(i % 127) * 0.3f;
+        check_kept((struct inf_cpu_matrix){some, 6, columns, true, .narrow = true});
         inf_blob_unref(&some);
     }
     check_kept((struct inf_cpu_matrix){blob, 6, 360, true, .group = 40});
@@ -477,7 +481,9 @@ Test(pack, that_does_not_fit_its_constant_is_not_adopted)
                    {AT_GROUP, 7},
                    {AT_FLAGS, 2},             // transposed is 2
                    {AT_FLAGS, 0x0100},        // 8-bit numbers: four times as many fit
-                   {AT_FLAGS, 0x0200},        // neither true nor false
+                   {AT_FLAGS, 0x0300},        // the panels of binary16 have another size
+                   {AT_FLAGS, 0x0400},        // and so have those of units
+                   {AT_FLAGS, 0x0500},        // nothing that panels hold
                    {AT_FLAGS, 0x010000},      // a zero point of floats
                    {AT_FLAGS, 0x01000000},    // Winograd's algorithm without pairs
                    {AT_FLAGS, 0x0201000000u}, // and with 2: 6 rows are no tiles
