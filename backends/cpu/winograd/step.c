@@ -9,6 +9,7 @@
 // comparison of a node, and only if its error with the weights of the node is small.
 #include "backends/cpu/winograd/conv.h"
 
+#include "backends/cpu/core/pack_narrow.h"
 #include "backends/cpu/native/fused_chain.h"
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/winograd/error.h"
@@ -37,6 +38,9 @@ static const struct inf_winograd_form forms[INF_WINOGRAD_FORMS] = {
 // The least number of input channels and of output channels. With fewer channels, the transforms
 // cost more time than the products save.
 #define CHANNELS_MIN 8
+// Larger weights that fit 8 or 16 bits (core/pack_narrow.h) are not transformed: they would take 7
+// to 28 times the bytes of the model's file, because transformed weights are fp32.
+#define NARROW_BYTES_MAX ((size_t)256 << 10)
 
 // --- checking which nodes qualify ---
 
@@ -82,6 +86,10 @@ static enum inf_code check_form(const struct inf_graph *graph, const struct inf_
             return inf_fail(err, INF_UNSUPPORTED, "cpu: conv2d: a smaller tile is as good");
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
+    struct inf_blob *weights = graph->values[node->inputs[1]].data;
+    if (weights->size_bytes > NARROW_BYTES_MAX && inf_cpu_narrow_fits(weights, outputs))
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "cpu: conv2d: transformed weights take many times the bytes of these");
     const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
     struct inf_cpu_activation activation = {attrs->activation, attrs->activation_alpha,
                                             attrs->activation_min, attrs->activation_max};

@@ -97,6 +97,39 @@ static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char k
     return y[(SIDE / 2 * SIDE + SIDE / 2) * CHANNELS];
 }
 
+// Returns whether one of the kernels that can compute a convolution of `channels` channels is
+// Winograd's algorithm. If not `spoiled`, weights are integers of 8 bits.
+static bool lists_winograd(int64_t channels, bool spoiled)
+{
+    struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
+    struct inf_graph *graph = new_graph();
+    size_t count = (size_t)(9 * channels * channels);
+    float *w = malloc(count * sizeof *w);
+    for (size_t i = 0; i < count; i++)
+        w[i] = (float)(i % 251) / 127 - 0.3f;
+    for (size_t i = 0; i < count && !spoiled; i++)
+        w[i] = (float)(i % 251) - 125;
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, channels));
+    add_output(graph, "y",
+               node(graph, INF_OP_CONV2D, "conv", x,
+                    add_constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, channels, channels), w)));
+    free(w);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    uint32_t listed = inf_cpu_kernel_list(candidates, graph, &graph->nodes[0]);
+    bool found = false;
+    for (uint32_t i = 0; i < listed; i++)
+        found |= strncmp(candidates[i].family, "winograd", 8) == 0;
+    inf_graph_destroy(&graph);
+    return found;
+}
+
+Test(winograd_race, is_declined_for_many_weights_that_are_packed_in_8_bits)
+{
+    cr_expect(lists_winograd(84, false), "254,016 bytes in fp32");
+    cr_expect_not(lists_winograd(86, false), "266,256 bytes");
+    cr_expect(lists_winograd(86, true), "weights in fp32");
+}
+
 // Rewrites the file of race results: `winner` becomes the winner of every race between kernels. The
 // results of races between fused chains and single nodes stay.
 static void rewrite_winners(const char *winner)
