@@ -41,6 +41,9 @@
 #define FEW_CALLS 4
 // The number of 8-bit multiply-adds that take as long as one float multiply-add.
 #define MACS_EACH 4
+// Zero points are subtracted from the weights only if the blocks of their carries take at most
+// the bytes of the weights divided by this. Each block is memory, and each run multiplies with it.
+#define CARRY_DIVISOR 1
 
 // --- packing the weights ---
 
@@ -256,30 +259,39 @@ static enum inf_code prepare_packing(struct inf_q8_product *product, struct inf_
     return INF_OK;
 }
 
-// Allocates memory for the carries of all panels, whose weights are at packing->w.
-static enum inf_code alloc_carries(const struct inf_q8_product *product, struct inf_cpu_step *step,
-                                   struct packing *packing, struct inf_error *err)
+// The carries of all panels of a product.
+struct carries {
+    size_t count, block_bytes; // groups of four rows that have carries, and their blocks
+    size_t weight_bytes;       // all packed weights
+};
+
+// Counts the carries of the folded weights at `w`.
+static struct carries count_carries(const struct inf_q8_product *product, const int8_t *w)
 {
-    const int8_t *w = packing->w;
     struct inf_q8_fold fold = inf_q8_fold_channel(&product->terms, 0);
-    size_t count = 0;
-    size_t size = 0;
-    for (size_t group = 0; product->folded && group < product->windows.groups; group++)
+    struct carries carries = {0};
+    for (size_t group = 0; group < product->windows.groups; group++)
         for (size_t first = 0; first < product->outputs;) {
             size_t width = product->gemms->width *
                            inf_cpu_bytes_panel_vectors(product->gemms, first, product->outputs);
             size_t panel = inf_q8_carries_count(&fold, w, product->quads, width);
-            count += panel;
-            size += panel * INF_Q8_CARRY_BLOCKS * INF_CPU_QUAD * width;
+            carries.count += panel;
+            carries.block_bytes += panel * INF_Q8_CARRY_BLOCKS * INF_CPU_QUAD * width;
+            carries.weight_bytes += INF_CPU_QUAD * product->quads * width;
             w += INF_CPU_QUAD * product->quads * width;
             first += width;
         }
-    if (count == 0)
-        return INF_OK;
+    return carries;
+}
+
+// Allocates memory for the carries.
+static enum inf_code alloc_carries(struct packing *packing, struct inf_cpu_step *step,
+                                   const struct carries *carries, struct inf_error *err)
+{
     void *blocks;
-    INF_TRY(inf_q8_alloc(&blocks, step, size, err));
+    INF_TRY(inf_q8_alloc(&blocks, step, carries->block_bytes, err));
     packing->blocks = blocks;
-    packing->carries = inf_arena_alloc(step->arena, count * sizeof *packing->carries);
+    packing->carries = inf_arena_alloc(step->arena, carries->count * sizeof *packing->carries);
     if (packing->carries == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its carries", step->node->name);
@@ -305,12 +317,21 @@ static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_s
                                     .bytes = true,
                                     .zero = product->terms.w_flip};
     const void *w;
-    product->folded = inf_q8_fold_pays(&product->terms);
-    if (product->folded)
-        matrix.zero = inf_q8_fold_channel(&product->terms, 0).subtracted;
-    INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
-    struct packing packing = {.w = w};
-    INF_TRY(alloc_carries(product, step, &packing, err));
+    struct packing packing = {0};
+    if (inf_q8_fold_pays(&product->terms)) {
+        struct inf_cpu_matrix folded = matrix;
+        folded.zero = inf_q8_fold_channel(&product->terms, 0).subtracted;
+        INF_TRY(inf_cpu_step_pack(step, step->node, 1, folded, &w, err));
+        struct carries carries = count_carries(product, w);
+        product->folded = carries.block_bytes <= carries.weight_bytes / CARRY_DIVISOR;
+        if (!product->folded)
+            inf_cpu_step_drop_pack(step);
+        else if (carries.count > 0)
+            INF_TRY(alloc_carries(&packing, step, &carries, err));
+    }
+    if (!product->folded)
+        INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
+    packing.w = w;
     fill_panels(product, packing);
     return INF_OK;
 }
