@@ -6,20 +6,22 @@
 //
 //   ID weights W arena A resident R counted C rss S ratio X
 //
-// All numbers are in KiB: W is the float weights as imported, A the arena with scratch memory, R
+// All numbers are in KiB: W is the weights, A the arena with scratch memory, R
 // the bytes that the allocator has handed out for the model, C the bytes that the devices report, S
 // the growth of the process, and X is R / (W + A). Input shapes come from the first case of each
-// model. Memory for inputs and outputs is not counted.
+// model. Memory for inputs and outputs is not counted. Weights count as imported; those of a TFLite
+// file count as in the file, because the file may store floats in 8 or 16 bits.
 //
 // --check makes the exit status 1 if a model takes more than RATIO_MAX times the bytes of weights
-// and arena. A model with 8-bit constants is allowed EIGHT_BIT_EXTRA_BYTES more for its steps,
-// because its weights are small compared with its steps.
+// and arena. A TFLite model and one with 8-bit constants is allowed SMALL_EXTRA_BYTES more for its
+// steps, because its weights are small compared with its steps.
 #include <getopt.h>
 #include <jansson.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,10 +30,10 @@
 #include "tests/tools/run/engine.h"
 
 #define RATIO_MAX 1.3
-// The bytes that the steps of a model with 8-bit constants may take in addition to weights and
+// The bytes that the steps of a model whose weights are small may take in addition to weights and
 // arena.
-#define EIGHT_BIT_EXTRA_BYTES (128u << 10)
-#define KIB                   1024.0
+#define SMALL_EXTRA_BYTES (128u << 10)
+#define KIB               1024.0
 
 struct bench {
     const char *backend;
@@ -41,7 +43,7 @@ struct bench {
 };
 
 struct measured {
-    bool eight_bit; // true: at least one constant of the model has 8-bit elements
+    bool small; // true: at least one constant has 8-bit elements, or the model is a TFLite file
     uint64_t weight_bytes, arena_bytes, resident_bytes, counted_bytes, rss_bytes;
 };
 
@@ -105,6 +107,15 @@ static bool has_eight_bit(const struct inf_graph *graph)
             return true;
     }
     return false;
+}
+
+// Returns the size of a TFLite file; 0 if the file is none.
+static uint64_t tflite_bytes(const char *path)
+{
+    struct stat status;
+    size_t length = strlen(path);
+    bool is_tflite = length > 7 && strcmp(path + length - 7, ".tflite") == 0;
+    return is_tflite && stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
 // --- running and measuring one model ---
@@ -204,8 +215,11 @@ static enum inf_code measure_model(const struct bench *bench, const json_t *entr
     uint64_t before = allocated_bytes();
     uint64_t rss_before = rss_bytes();
     INF_TRY(tool_engine_import(&engine, path, &graph, err));
-    measured->eight_bit = has_eight_bit(graph);
     INF_TRY(count_weights(graph, &measured->weight_bytes, err));
+    uint64_t file_bytes = tflite_bytes(path);
+    measured->small = file_bytes > 0 || has_eight_bit(graph);
+    if (file_bytes > 0)
+        measured->weight_bytes = INF_MIN(measured->weight_bytes, file_bytes);
     INF_TRY(tool_engine_prepare(&engine, &graph, &model, err));
     struct feed *feed = calloc(1, sizeof(*feed));
     enum inf_code code = feed != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory");
@@ -240,8 +254,8 @@ static int measure_alone(const struct bench *bench, const json_t *entry)
     double wanted = (double)(measured.weight_bytes + measured.arena_bytes);
     double resident = (double)measured.resident_bytes;
     double allowed = RATIO_MAX * wanted;
-    if (measured.eight_bit)
-        allowed += (double)EIGHT_BIT_EXTRA_BYTES;
+    if (measured.small)
+        allowed += (double)SMALL_EXTRA_BYTES;
     bool over = resident > allowed;
     printf("%-34s weights %8.0f arena %8.0f resident %8.0f counted %8.0f rss %8.0f ratio %5.2f%s\n",
            id, (double)measured.weight_bytes / KIB, (double)measured.arena_bytes / KIB,
