@@ -102,6 +102,8 @@ static const struct {
 // The most elements of a vector that become parts of their own.
 #define ELEMENTS_MAX 64
 #define DEPTH_MAX    8
+// The most parts of a model. Tables of a mutant may overlap, so that a few bytes have many parts.
+#define PARTS_MAX 16384u
 
 // What a part is. The key of a part has this number, and the numbers of its table and field.
 enum part {
@@ -165,7 +167,7 @@ static void cut_table(struct mutant_parts *parts, const struct mutant *m, size_t
 {
     size_t vtable = at - (size_t)(int64_t)(int32_t)read_number(m, at, 4);
     uint32_t bytes = read_number(m, vtable, 2);
-    if (at >= m->size || vtable >= m->size || depth > DEPTH_MAX)
+    if (at >= m->size || vtable >= m->size || depth > DEPTH_MAX || parts->count >= PARTS_MAX)
         return;
     for (size_t row = 0; row < sizeof schema / sizeof *schema; row++) {
         size_t slot = 4 + 2 * (size_t)schema[row].field;
