@@ -26,9 +26,11 @@ static const struct inf_nn nn_neon = {
 };
 
 static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,
-                                      &inf_depthwise_q8_neon, &inf_depthwise_q8_neon};
+                                      &inf_depthwise_q8_neon, &inf_depthwise_q8_neon,
+                                      &inf_lookup_q8_neon};
 static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_dotprod,
-                                         &inf_depthwise_q8_dotprod, &inf_depthwise_q8_dotprod};
+                                         &inf_depthwise_q8_dotprod, &inf_depthwise_q8_dotprod,
+                                         &inf_lookup_q8_neon};
 
 // The second level adds dot product instructions, which multiply only integers. Therefore its float
 // loops are those of plain NEON.

@@ -19,7 +19,8 @@ static const struct inf_nn nn_baseline = {
 };
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
-                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline,
+                                          &inf_lookup_q8_baseline};
 
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "plain C", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,

@@ -55,8 +55,8 @@ static bool ask_for_tiles(void)
     unsigned ebx;
     unsigned ecx;
     unsigned edx;
-    return has_avx512_bf16() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
-           (edx & wanted) == wanted &&
+    return has_avx512_bf16() && __builtin_cpu_supports("avx512vbmi") &&
+           __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & wanted) == wanted &&
            syscall(SYS_arch_prctl, REQUEST_STATE_PERMISSION, STATE_TILE_DATA) == 0;
 }
 
@@ -122,14 +122,17 @@ static const struct inf_nn nn_amx = {
 };
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
-                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline,
+                                          &inf_lookup_q8_baseline};
 static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
-                                      &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2};
+                                      &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2,
+                                      &inf_lookup_q8_baseline};
 static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
-                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half};
-static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
+                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
+                                      &inf_lookup_q8_baseline};
+static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni,      &inf_eltwise_q8_vnni,
                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
-                                     &inf_gemm_q8_amx};
+                                     &inf_lookup_q8_vbmi,    &inf_gemm_q8_amx};
 
 // VNNI has instructions for integers only, so the VNNI level uses the float loops of AVX-512.
 const struct inf_isa_row inf_isa_rows[] = {

@@ -193,6 +193,11 @@ struct inf_q8_eltwise {
                             float *y);
 };
 
+struct inf_q8_lookup {
+    // y[i] = table[x[i]] for i below `count`. The table has 256 bytes. y may be x.
+    void (*bytes)(const uint8_t *table, size_t count, const uint8_t *x, uint8_t *y);
+};
+
 // The 8-bit kernel tables of one ISA level.
 struct inf_q8 {
     const struct inf_q8_gemms *gemm;
@@ -200,6 +205,7 @@ struct inf_q8 {
     const struct inf_q8_depthwise *depthwise;
     // Loops for the last channels of x: their blocks have fewer channels than those of `depthwise`.
     const struct inf_q8_depthwise *depthwise_half;
+    const struct inf_q8_lookup *lookup;
     // Kernels for the same operands as those of `gemm`, in tile registers; NULL if there are none.
     const struct inf_q8_gemms *gemm_tile;
 };
@@ -213,5 +219,6 @@ extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
 extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,
     inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half, inf_depthwise_q8_neon,
     inf_depthwise_q8_dotprod;
+extern const struct inf_q8_lookup inf_lookup_q8_baseline, inf_lookup_q8_vbmi, inf_lookup_q8_neon;
 
 #endif

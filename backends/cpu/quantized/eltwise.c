@@ -275,8 +275,7 @@ static void lookup_part(const struct inf_cpu_step *step, size_t first, size_t co
     const struct eltwise *eltwise = step->state;
     const uint8_t *x = (const uint8_t *)step->inputs[0] + first;
     uint8_t *y = (uint8_t *)step->output + first;
-    for (size_t i = 0; i < count; i++)
-        y[i] = eltwise->table[x[i]];
+    step->isa->q8->lookup->bytes(eltwise->table, count, x, y);
 }
 
 static enum inf_code lookup_create(struct inf_cpu_step *step, struct inf_error *err)

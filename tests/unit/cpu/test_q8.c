@@ -509,3 +509,22 @@ Test(q8, elements_are_the_same_bits_at_every_level)
         for (size_t count = 1; count < 150; count++)
             check_eltwise(inf_isa_level(level)->q8->eltwise, count);
 }
+
+Test(q8, bytes_are_looked_up_at_every_level)
+{
+    const struct inf_isa *isa;
+    uint8_t *table = draw_bytes(256, 0);
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        for (size_t count = 0; count <= 200; count++) {
+            uint8_t *x = draw_bytes(count, 0);
+            uint8_t *y = map_guarded(count);
+            isa->q8->lookup->bytes(table, count, x, y + AROUND);
+            for (size_t i = 0; i < count; i++)
+                cr_assert_eq(y[AROUND + i], table[x[i]], "%s: %zu of %zu", isa->name, i, count);
+            for (size_t i = 0; i < AROUND; i++)
+                cr_assert(y[i] == GUARD && y[AROUND + count + i] == GUARD, "%s", isa->name);
+            free(y);
+            free(x);
+        }
+    free(table);
+}
