@@ -8,13 +8,14 @@
 //
 //     dequantize -> conv2d, depthwise_conv2d, matmul [clamp] -> quantize  =>  qconv2d, qmatmul
 //     dequantize -> add, sub, mul [clamp] -> quantize                     =>  qbinary
+//     dequantize -> function of one number [clamp] -> quantize            =>  lookup
 //     dequantize -> node that only moves elements -> quantize             =>  the node on bytes
 //     dequantize -> transpose or reshape -> one of the products           =>  both on bytes
 //
-// The third one holds if both sides have the same scale and zero point. Operands of qbinary must
+// The fourth one holds if both sides have the same scale and zero point. Operands of qbinary must
 // have one shape, because devices have kernels for that case only.
 //
-// Results: qbinary and moves give exactly the bits that the floats gave. A product sums integers
+// Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums integers
 // exactly and rounds once (quantize_product.c); floats round every term, so results may differ by
 // 1.
 //
@@ -23,6 +24,7 @@
 #include <math.h>
 
 #include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/quantize_lookup.h"
 #include "backends/graph/pass/quantize_product.h"
 #include "backends/graph/pass/quantized.h"
 #include "backends/graph/pass/rewrite.h"
@@ -169,6 +171,8 @@ static enum inf_code visit_quantize(struct inf_rewrite *rewrite, uint32_t index)
     if (rewrite->removed[match.node])
         return INF_OK;
     INF_TRY(fuse_binary(rewrite, &match));
+    if (!rewrite->removed[match.node])
+        INF_TRY(inf_quantize_lookup(rewrite, &match));
     return rewrite->removed[match.node] ? INF_OK : fuse_move(rewrite, &match);
 }
 
