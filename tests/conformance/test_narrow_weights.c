@@ -79,8 +79,8 @@ static struct inf_graph *build_graph(const struct net *net, enum weights kind, b
     return graph;
 }
 
-// Runs the graph on the cpu device, or on ref alone if `isa` is NULL. Returns the number of results,
-// and the bytes of the packs in *out_bytes.
+// Runs the graph on the cpu device, or on ref alone if `isa` is NULL. Returns the number of
+// results, and the bytes of the packs in *out_bytes.
 static size_t run_graph(struct inf_graph *graph, const char *isa, uint32_t threads, float *y,
                         uint64_t *out_bytes)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/kernels/blocks.h"
-#include "backends/cpu/kernels/expand.h"
+#include "backends/cpu/kernels/map/expand.h"
 #include "backends/cpu/kernels/tile_shape.h"
 #include "backends/cpu/kernels/winograd.h"
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/cpu/kernels/map/lookup.h"
 #include "backends/cpu/kernels/tile_shape.h"
 
 #define INF_Q8_ROWS_MAX    (2 * INF_TILE_CALL_ROWS) // most pixels of a call
@@ -193,11 +194,6 @@ struct inf_q8_eltwise {
                             float *y);
 };
 
-struct inf_q8_lookup {
-    // y[i] = table[x[i]] for i below `count`. The table has 256 bytes. y may be x.
-    void (*bytes)(const uint8_t *table, size_t count, const uint8_t *x, uint8_t *y);
-};
-
 // The 8-bit kernel tables of one ISA level.
 struct inf_q8 {
     const struct inf_q8_gemms *gemm;
@@ -219,6 +215,5 @@ extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
 extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,
     inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half, inf_depthwise_q8_neon,
     inf_depthwise_q8_dotprod;
-extern const struct inf_q8_lookup inf_lookup_q8_baseline, inf_lookup_q8_vbmi, inf_lookup_q8_neon;
 
 #endif

@@ -15,9 +15,9 @@
 // The fourth one holds if both sides have the same scale and zero point. Operands of qbinary must
 // have one shape, because devices have kernels for that case only.
 //
-// Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums integers
-// exactly and rounds once (quantize_product.c); floats round every term, so results may differ by
-// 1.
+// Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums
+// integers exactly and rounds once (quantize_product.c); floats round every term, so results may
+// differ by 1.
 //
 // Transposes of dequantized constants are swapped with the dequantize first, so that constant
 // folding works on bytes and the weights stay bytes.

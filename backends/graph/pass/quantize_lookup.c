@@ -11,7 +11,8 @@
 
 #define TABLE_SIZE 256
 
-// The graph that computes a table. After a failure `code` is not INF_OK, and later calls do nothing.
+// The graph that computes a table. After a failure `code` is not INF_OK, and later calls do
+// nothing.
 struct table {
     struct inf_graph *graph;
     uint32_t value; // the result of the last node

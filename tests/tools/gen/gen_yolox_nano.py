@@ -164,9 +164,10 @@ class Onnx(onnx_writer.Graph):
             self.const(onnx_writer.INT32, [channels], [0] * channels),
         ]
         before = (kernel - stride) // 2
+        constants = [self.node('DequantizeLinear', each, axis=0) for each in (w, b)]
         y = self.node(
             'Conv',
-            [x[0], self.node('DequantizeLinear', w, axis=0), self.node('DequantizeLinear', b, axis=0)],
+            [x[0]] + constants,
             kernel_shape=[kernel] * 2,
             strides=[stride] * 2,
             pads=[before] * 2 + [kernel - stride - before] * 2,

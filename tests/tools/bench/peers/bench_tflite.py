@@ -9,8 +9,8 @@ The least of all rounds is printed, and the median of the ratios within a round.
 same network as a quantised ONNX file (gen_mobilenet_v2.py and gen_yolox_nano.py write some), which
 onnxruntime-node and inferd run beside the first model; a second --onnx belongs to the second model.
 --threads measures by the clock, on a quiet machine: inferd and onnxruntime-node have so many
-threads, the other runtimes have one. DIR of --harness has tflite_bench.js and ort_bench.js; NODE_PATH says where
-@tensorflow/tfjs-tflite, @litertjs/core and onnxruntime-node are.
+threads, the other runtimes have one. DIR of --harness has tflite_bench.js and ort_bench.js;
+NODE_PATH says where @tensorflow/tfjs-tflite, @litertjs/core and onnxruntime-node are.
 """
 import argparse
 import os

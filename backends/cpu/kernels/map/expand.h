@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops that write packed weights of 8 or 16 bits as floats, for the kernels that multiply floats.
 // nn_expand.c is compiled once for each ISA level.
-#ifndef INF_BACKENDS_CPU_KERNELS_EXPAND_H
-#define INF_BACKENDS_CPU_KERNELS_EXPAND_H
+#ifndef INF_BACKENDS_CPU_KERNELS_MAP_EXPAND_H
+#define INF_BACKENDS_CPU_KERNELS_MAP_EXPAND_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks bytes up in a table. INF_Q8_LOOKUP is the name of the table of loops that this file defines.
+// The loop that looks bytes up in a table.
 //
 // AVX-512 VBMI selects from two registers by the lower seven bits of each byte. The table fills
 // four registers; the highest bit chooses between the results of both halves.
-#include <string.h>
+#ifndef INF_BACKENDS_CPU_KERNELS_MAP_LOOKUP_LOOP_H
+#define INF_BACKENDS_CPU_KERNELS_MAP_LOOKUP_LOOP_H
 
-#include "backends/cpu/kernels/q8.h"
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __AVX512VBMI__
 #include <immintrin.h>
 #endif
 
-static void look_up_bytes(const uint8_t *table, size_t count, const uint8_t *x, uint8_t *y)
+// Implements inf_q8_lookup.bytes().
+static inline void look_up_bytes(const uint8_t *table, size_t count, const uint8_t *x, uint8_t *y)
 {
     size_t i = 0;
 #ifdef __AVX512VBMI__
@@ -31,4 +34,4 @@ static void look_up_bytes(const uint8_t *table, size_t count, const uint8_t *x, 
         y[i] = table[x[i]];
 }
 
-const struct inf_q8_lookup INF_Q8_LOOKUP = {look_up_bytes};
+#endif
