@@ -53,6 +53,21 @@ static uint32_t choose_candidate(const struct inf_cpu_races *races, const struct
     return 0;
 }
 
+// If the device is limited to a lower ISA level than the processor's, removes the kernels of
+// XNNPACK, whose instructions the limit does not reach, unless no other kernel is left. Returns the
+// number of candidates that remain.
+static uint32_t keep_limited(const struct inf_cpu_step *step, struct inf_cpu_candidate *candidates,
+                             uint32_t count)
+{
+    uint32_t kept = 0;
+    if (step->isa == inf_isa_best())
+        return count;
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(candidates[i].family, "xnn_", 4) != 0)
+            candidates[kept++] = candidates[i];
+    return kept > 0 ? kept : count;
+}
+
 enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
                                     const struct inf_cpu_races *races,
                                     const struct inf_cpu_step *step, struct inf_error *err)
@@ -62,6 +77,7 @@ enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
     if (races->results == NULL)
         return INF_OK;
     uint32_t count = inf_cpu_kernel_list(candidates, step->graph, step->node);
+    count = keep_limited(step, candidates, count);
     if (count > 1)
         *out_kernel = candidates[choose_candidate(races, step, candidates, count)].kernel;
     return INF_OK;

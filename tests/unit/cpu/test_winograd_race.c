@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/storage/record.h"
@@ -61,7 +62,9 @@ static struct inf_graph *make_graph(float weight, bool summed)
 // Compiles the graph, runs it with an input of ones, and destroys it. Returns the central element
 // of the result. Sets `kernel` to the name of the last step's kernel. `races`: the device runs
 // races for kernels. `by_rule`: the program is compiled with kernels that are chosen by rules.
-static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char kernel[32])
+// `isa_max`: the limit of the device's ISA level; NULL: none.
+static float run_graph_at(struct inf_graph *graph, bool races, bool by_rule, const char *isa_max,
+                          char kernel[32])
 {
     static float x[ELEMENTS + 16], between[ELEMENTS + 16], y[ELEMENTS + 16];
     struct inf_device *device = NULL;
@@ -70,8 +73,11 @@ static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char k
     struct inf_ticket ticket;
     struct inf_step_profile steps[2];
     struct inf_binding bindings[8] = {0};
-    const struct inf_device_options options = {
-        .slots = 1, .threads = 1, .cache_directory = folder, .kernel_races = races};
+    const struct inf_device_options options = {.slots = 1,
+                                               .threads = 1,
+                                               .cache_directory = folder,
+                                               .kernel_races = races,
+                                               .isa_max = isa_max};
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, NULL), INF_OK);
     const uint32_t nodes[] = {0, 1};
     const struct inf_segment segment = {.graph = graph,
@@ -95,6 +101,11 @@ static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char k
     inf_device_unref(&device);
     inf_graph_destroy(&graph);
     return y[(SIDE / 2 * SIDE + SIDE / 2) * CHANNELS];
+}
+
+static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char kernel[32])
+{
+    return run_graph_at(graph, races, by_rule, NULL, kernel);
 }
 
 // Returns whether one of the kernels that can compute a convolution of `channels` channels is
@@ -227,4 +238,22 @@ Test(winograd_race, has_times_and_leaves_no_weights)
     cr_assert_eq(inf_device_memory(device).weight_bytes, 0u, "weights of a comparison are left");
     inf_device_unref(&device);
     inf_graph_destroy(&graph);
+}
+
+// XNNPACK may use any instructions of the processor, so a device that is limited to a lower level
+// does not let its kernels win.
+Test(winograd_race, xnnpack_is_no_candidate_below_the_level_of_the_processor)
+{
+    char kernel[32];
+    if (inf_isa_level(1) == NULL)
+        cr_skip_test("this processor has one ISA level");
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const char *isa_max = inf_isa_level(level)->name;
+        bool limited = inf_isa_level(level) != inf_isa_best();
+        run_graph_at(make_graph(0.5f, false), true, false, isa_max, kernel);
+        rewrite_winners("xnn_conv");
+        run_graph_at(make_graph(0.5f, false), true, false, isa_max, kernel);
+        cr_expect_eq(strncmp(kernel, "xnn", 3) != 0, limited, "%s: %s", isa_max, kernel);
+        unlink(file);
+    }
 }
