@@ -166,11 +166,124 @@ static uint32_t add_softmax(struct maker *maker, uint32_t x)
     return y;
 }
 
+static uint32_t add_list(struct maker *maker, const int32_t *elements, int32_t count)
+{
+    uint32_t value;
+    cr_assert_eq(
+        inf_graph_add_const_i32(maker->graph, "l", elements, (uint32_t)count, &value, NULL), 0);
+    return value;
+}
+
+// Takes a part of each axis from the first named axes on; strides may be negative.
+static uint32_t add_slice(struct maker *maker, uint32_t x)
+{
+    int32_t lists[3][INF_LIMIT_RANK];
+    uint32_t inputs[4] = {x};
+    int32_t count = 1 + (int32_t)draw_below(maker, (uint32_t)shape_of(maker, x)->rank);
+    const uint32_t begin_mask = draw_below(maker, 1u << count);
+    const uint32_t end_mask = draw_below(maker, 1u << count);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t size = (int32_t)shape_of(maker, x)->dims[i];
+        bool back = draw_below(maker, 3) == 0;
+        lists[0][i] = back ? size - 1 : (int32_t)draw_below(maker, 2);
+        lists[1][i] = back ? -size - 1 : draw_below(maker, 2) ? INT32_MAX : size;
+        lists[2][i] = (back ? -1 : 1) * (1 + (int32_t)draw_below(maker, 2));
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        inputs[1 + i] = add_list(maker, lists[i], count);
+    uint32_t y = add_node(maker, INF_OP_SLICE, inputs, 4);
+    last_attrs(maker)->slice.begin_mask = (int32_t)begin_mask;
+    last_attrs(maker)->slice.end_mask = (int32_t)end_mask;
+    return y;
+}
+
+// Repeats x along its axes, or stretches it to its own shape.
+static uint32_t add_repeat(struct maker *maker, uint32_t x)
+{
+    int32_t list[INF_LIMIT_RANK];
+    bool tile = draw_below(maker, 2) == 0;
+    const struct inf_shape shape = *shape_of(maker, x);
+    for (int32_t i = 0; i < shape.rank; i++)
+        list[i] = (int32_t)(tile                 ? 1 + draw_below(maker, 2)
+                            : shape.dims[i] == 1 ? 1 + draw_below(maker, 3)
+                                                 : (uint32_t)shape.dims[i]);
+    const uint32_t inputs[] = {x, add_list(maker, list, shape.rank)};
+    return add_node(maker, tile ? INF_OP_TILE : INF_OP_BROADCAST, inputs, 2);
+}
+
+static uint32_t add_gather(struct maker *maker, uint32_t x)
+{
+    const int32_t indices[] = {0, 0};
+    int32_t rank = shape_of(maker, x)->rank;
+    uint32_t list;
+    const struct inf_shape scalar = {.rank = 0};
+    struct inf_blob *zero = inf_blob_create(sizeof(int32_t));
+    cr_assert_eq(inf_graph_add_const(maker->graph, "i", INF_DTYPE_I32, &scalar, zero, &list, NULL),
+                 0);
+    if (draw_below(maker, 2) == 0 || rank < 2)
+        list = add_list(maker, indices, 2);
+    const uint32_t inputs[] = {x, list};
+    uint32_t y = add_node(maker, INF_OP_GATHER, inputs, 2);
+    last_attrs(maker)->gather.axis = (int32_t)draw_below(maker, (uint32_t)rank) - rank;
+    return y;
+}
+
+// Turns x around along an axis, or cumulates along it.
+static uint32_t add_line(struct maker *maker, uint32_t x)
+{
+    bool turn = draw_below(maker, 2) == 0;
+    uint32_t axis = draw_below(maker, (uint32_t)shape_of(maker, x)->rank);
+    uint32_t y = add_node(maker, turn ? INF_OP_REVERSE : INF_OP_CUMULATE, &x, 1);
+    if (turn)
+        last_attrs(maker)->reverse.axes = (struct inf_ints){.count = 1, .values = {axis}};
+    else
+        last_attrs(maker)->cumulate.axis = (int32_t)axis;
+    return y;
+}
+
+// Cuts and joins axes at random: each axis keeps its size, or is cut in two, or is joined with the
+// next one.
+static uint32_t add_regroup(struct maker *maker, uint32_t x)
+{
+    const struct inf_shape shape = *shape_of(maker, x);
+    int32_t dims[INF_LIMIT_RANK];
+    int32_t rank = 0;
+    for (int32_t i = 0; i < shape.rank; i++) {
+        uint32_t what = draw_below(maker, 4);
+        dims[rank++] = (int32_t)shape.dims[i];
+        if (what == 0 && i + 1 < shape.rank) {
+            dims[rank - 1] *= (int32_t)shape.dims[++i];
+        } else if (what == 1 && rank + shape.rank - i < INF_LIMIT_RANK) {
+            dims[rank] = dims[rank - 1] % 2 == 0 ? 2 : 1;
+            dims[rank - 1] /= dims[rank];
+            rank++;
+        }
+    }
+    const uint32_t inputs[] = {x, add_list(maker, dims, rank)};
+    return add_node(maker, INF_OP_RESHAPE, inputs, 2);
+}
+
+static uint32_t add_normalize(struct maker *maker, uint32_t x)
+{
+    const struct inf_shape shape = *shape_of(maker, x);
+    struct inf_shape scale = {.rank = shape.rank};
+    int32_t axis = (int32_t)draw_below(maker, (uint32_t)shape.rank);
+    for (int32_t i = 0; i < shape.rank; i++)
+        scale.dims[i] = draw_below(maker, 2) ? shape.dims[i] : 1;
+    const uint32_t inputs[] = {x, add_constant(maker, &scale)};
+    uint32_t y = add_node(maker, INF_OP_NORMALIZE, inputs, 2);
+    struct inf_ints *axes = &last_attrs(maker)->normalize.axes;
+    axes->values[axes->count++] = axis;
+    if (axis + 1 < shape.rank && draw_below(maker, 2))
+        axes->values[axes->count++] = axis + 1 - shape.rank;
+    return y;
+}
+
 static uint32_t add_step(struct maker *maker)
 {
     uint32_t x = maker->values[maker->count - 1 - draw_below(maker, INF_MIN(maker->count, 2u))];
     int32_t rank = shape_of(maker, x)->rank;
-    switch (draw_below(maker, 13)) {
+    switch (draw_below(maker, 20)) {
     case 0:
         return add_node(maker, INF_OP_UNARY, &x, 1);
     case 1:
@@ -191,6 +304,19 @@ static uint32_t add_step(struct maker *maker)
         return add_reshape(maker, x);
     case 9:
         return add_softmax(maker, x);
+    case 10:
+        return add_slice(maker, x);
+    case 11:
+        return add_repeat(maker, x);
+    case 12:
+        return add_gather(maker, x);
+    case 13:
+        return add_line(maker, x);
+    case 14:
+    case 15:
+        return add_regroup(maker, x);
+    case 16:
+        return add_normalize(maker, x);
     default:
         return add_transpose(maker, x);
     }
@@ -212,7 +338,7 @@ static void make_graph(struct maker *maker, uint64_t seed)
         struct inf_error err;
         cr_assert_eq(inf_shape_infer(maker->graph, &err), INF_OK, "%s", err.text);
         size_t count;
-        if (inf_shape_count(shape_of(maker, value), &count) && count < 5000 &&
+        if (inf_shape_count(shape_of(maker, value), &count) && count > 0 && count < 5000 &&
             shape_of(maker, value)->rank > 0)
             maker->values[maker->count++] = value;
     }
@@ -283,4 +409,215 @@ Test(layout, changes_no_bit_and_settles)
     }
     inf_device_unref(&ref);
     cr_assert_lt(after, before, "%u of %u transposes are left", after, before);
+}
+
+// --- what exporters write around a network with channels first ---
+
+static uint32_t transpose_to(struct maker *maker, uint32_t x, const int64_t *perm, int32_t rank)
+{
+    uint32_t y = add_node(maker, INF_OP_TRANSPOSE, &x, 1);
+    struct inf_ints *ints = &last_attrs(maker)->transpose.perm;
+    ints->count = rank;
+    memcpy(ints->values, perm, (size_t)rank * sizeof *perm);
+    return y;
+}
+
+static uint32_t reshape_to(struct maker *maker, uint32_t x, const int32_t *dims, int32_t rank)
+{
+    const uint32_t inputs[] = {x, add_list(maker, dims, rank)};
+    return add_node(maker, INF_OP_RESHAPE, inputs, 2);
+}
+
+#define TRANSPOSE(x, ...)                                                                          \
+    transpose_to(maker, (x), (const int64_t[]){__VA_ARGS__},                                       \
+                 (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define RESHAPE(x, ...)                                                                            \
+    reshape_to(maker, (x), (const int32_t[]){__VA_ARGS__},                                         \
+               (int32_t)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)))
+
+static uint32_t shuffle_channels(struct maker *maker, uint32_t x)
+{
+    uint32_t y = RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 2, 4, 4, 6);
+    y = RESHAPE(TRANSPOSE(y, 0, 2, 1, 3, 4), 1, 8, 4, 6);
+    // The first part of a split in two, as ShuffleNet v2 has it.
+    uint32_t inputs[] = {y, add_list(maker, (const int32_t[]){0, 0}, 2),
+                         add_list(maker, (const int32_t[]){1, 4}, 2),
+                         add_list(maker, (const int32_t[]){1, 1}, 2)};
+    return TRANSPOSE(add_node(maker, INF_OP_SLICE, inputs, 4), 0, 2, 3, 1);
+}
+
+static uint32_t shuffle_pixels(struct maker *maker, uint32_t x)
+{
+    uint32_t y = RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 2, 2, 2, 4, 6);
+    y = RESHAPE(TRANSPOSE(y, 0, 1, 4, 2, 5, 3), 1, 2, 8, 12);
+    return TRANSPOSE(add_node(maker, INF_OP_UNARY, &y, 1), 0, 2, 3, 1);
+}
+
+// A factor for each channel that a dense layer computed.
+static uint32_t scale_channels(struct maker *maker, uint32_t x)
+{
+    uint32_t y = TRANSPOSE(x, 0, 3, 1, 2);
+    uint32_t mean = add_node(maker, INF_OP_REDUCE, &y, 1);
+    last_attrs(maker)->reduce =
+        (struct inf_attrs_reduce){.kind = INF_REDUCE_MAX, .axes = {.count = 2, .values = {2, 3}}};
+    const uint32_t product[] = {mean, add_constant(maker, &INF_SHAPE(8, 8))};
+    uint32_t gate = RESHAPE(add_node(maker, INF_OP_MATMUL, product, 2), 1, 8, 1, 1);
+    const uint32_t factors[] = {y, gate};
+    return TRANSPOSE(add_node(maker, INF_OP_BINARY, factors, 2), 0, 2, 3, 1);
+}
+
+static uint32_t flatten_channels(struct maker *maker, uint32_t x)
+{
+    const uint32_t inputs[] = {RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 192),
+                               add_constant(maker, &INF_SHAPE(192, 5))};
+    return add_node(maker, INF_OP_MATMUL, inputs, 2);
+}
+
+static uint32_t flatten_for_transposed(struct maker *maker, uint32_t x)
+{
+    const uint32_t inputs[] = {RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 192),
+                               add_constant(maker, &INF_SHAPE(5, 192))};
+    uint32_t y = add_node(maker, INF_OP_MATMUL, inputs, 2);
+    last_attrs(maker)->matmul.transpose_b = true;
+    return y;
+}
+
+// The flat view has a second reader, which needs the order of channels first.
+static uint32_t flatten_for_two(struct maker *maker, uint32_t x)
+{
+    const uint32_t inputs[] = {RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 192),
+                               add_constant(maker, &INF_SHAPE(192, 5))};
+    const uint32_t part[] = {inputs[0], add_list(maker, (const int32_t[]){0, 3}, 2),
+                             add_list(maker, (const int32_t[]){1, 8}, 2),
+                             add_list(maker, (const int32_t[]){1, 1}, 2)};
+    const uint32_t sum[] = {add_node(maker, INF_OP_MATMUL, inputs, 2),
+                            add_node(maker, INF_OP_SLICE, part, 4)};
+    return add_node(maker, INF_OP_BINARY, sum, 2);
+}
+
+// The reader of the reshape tears the axes apart that the reshape made of channels and rows.
+static uint32_t tear_group(struct maker *maker, uint32_t x)
+{
+    return TRANSPOSE(RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 16, 2, 6), 0, 1, 3, 2);
+}
+
+// Indices for each picture, which gather does not read from a permuted batch.
+static uint32_t gather_by_batch(struct maker *maker, uint32_t x)
+{
+    uint32_t y = TRANSPOSE(x, 3, 0, 1, 2);
+    const int32_t dims[] = {8, 1};
+    const int32_t zeros[8] = {0};
+    const uint32_t inputs[] = {
+        y, reshape_to(maker, add_list(maker, zeros, INF_ARRAY_LENGTH(zeros)), dims, 2)};
+    uint32_t z = add_node(maker, INF_OP_GATHER, inputs, 2);
+    last_attrs(maker)->gather.axis = 1;
+    last_attrs(maker)->gather.batch_dims = 1;
+    return TRANSPOSE(z, 1, 2, 3, 0);
+}
+
+// The index of the largest channel, and a factor for each pixel that is no factor for each channel.
+static uint32_t find_largest(struct maker *maker, uint32_t x)
+{
+    uint32_t y = TRANSPOSE(x, 0, 3, 1, 2);
+    uint32_t best = add_node(maker, INF_OP_ARG, &y, 1);
+    last_attrs(maker)->arg.axis = 1;
+    uint32_t cast = add_node(maker, INF_OP_CAST, &best, 1);
+    last_attrs(maker)->cast.dtype = INF_DTYPE_F32;
+    const uint32_t factors[] = {y, RESHAPE(cast, 1, 1, 4, 6)};
+    return TRANSPOSE(add_node(maker, INF_OP_BINARY, factors, 2), 0, 2, 3, 1);
+}
+
+static uint32_t normalize_pictures(struct maker *maker, uint32_t x)
+{
+    const uint32_t inputs[] = {TRANSPOSE(x, 0, 3, 1, 2), add_constant(maker, &INF_SHAPE(8, 1, 1)),
+                               add_constant(maker, &INF_SHAPE(8, 1, 1))};
+    uint32_t y = add_node(maker, INF_OP_NORMALIZE, inputs, 3);
+    last_attrs(maker)->normalize.axes = (struct inf_ints){.count = 2, .values = {2, 3}};
+    return TRANSPOSE(y, 0, 2, 3, 1);
+}
+
+// A scale that differs along the normalised axis, for which devices have a kernel only if this is
+// the last axis: one copy before it, and one for each output of the graph.
+static uint32_t normalize_rows(struct maker *maker, uint32_t x)
+{
+    const uint32_t inputs[] = {TRANSPOSE(x, 0, 3, 1, 2), add_constant(maker, &INF_SHAPE(6))};
+    uint32_t y = add_node(maker, INF_OP_NORMALIZE, inputs, 2);
+    last_attrs(maker)->normalize.axes = (struct inf_ints){.count = 1, .values = {-1}};
+    return TRANSPOSE(y, 0, 2, 3, 1);
+}
+
+// The heads of an attention layer: the copy stays, and no second one is made.
+static uint32_t join_heads(struct maker *maker, uint32_t x)
+{
+    return RESHAPE(TRANSPOSE(x, 0, 2, 1, 3), 1, 6, 32);
+}
+
+// Counts transposes of values that a run computes.
+static uint32_t count_copies(const struct inf_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct inf_node *node = &graph->nodes[i];
+        uint32_t x = node->inputs[0];
+        while (node->op == INF_OP_TRANSPOSE && graph->values[x].producer != INF_NODE_NONE &&
+               graph->nodes[graph->values[x].producer].op == INF_OP_RESHAPE)
+            x = graph->nodes[graph->values[x].producer].inputs[0];
+        count += node->op == INF_OP_TRANSPOSE && graph->values[x].data == NULL;
+    }
+    return count;
+}
+
+static enum inf_code refuse_node(void *context, const struct inf_graph *graph, uint32_t node,
+                                 struct inf_blob *const *outputs, const atomic_bool *cancelled,
+                                 struct inf_error *err)
+{
+    (void)context, (void)graph, (void)node, (void)outputs, (void)cancelled;
+    return inf_fail(err, INF_UNSUPPORTED, "nothing is folded here");
+}
+
+Test(layout, forms_of_exporters_need_few_copies)
+{
+    static const struct {
+        uint32_t (*make)(struct maker *maker, uint32_t x);
+        uint32_t copies;
+    } cases[] = {
+        {shuffle_channels, 1},       {shuffle_pixels, 1},
+        {scale_channels, 0},         {flatten_channels, 0},
+        {normalize_pictures, 0},     {join_heads, 1},
+        {flatten_for_transposed, 0}, {normalize_rows, 3},
+        {flatten_for_two, 1},        {tear_group, 3},
+        {gather_by_batch, 3},        {find_largest, 0},
+    };
+    struct inf_device *ref;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_evaluator evaluator = {.run = refuse_node};
+    const struct inf_pass_options options = {.disabled = LAYOUT, .evaluator = &evaluator};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct maker maker = {.state = i};
+        struct inf_error err;
+        const struct inf_shape shape = INF_SHAPE(1, 4, 6, 8);
+        uint32_t x, y;
+        cr_assert_eq(inf_graph_create(&maker.graph, NULL), INF_OK);
+        cr_assert_eq(inf_graph_add_value(maker.graph, "x", INF_DTYPE_F32, &shape, &x, NULL), 0);
+        cr_assert_eq(inf_graph_add_input(maker.graph, "x", x, NULL), INF_OK);
+        y = cases[i].make(&maker, x);
+        for (int output = 0; output < 2; output++)
+            cr_assert_eq(inf_graph_add_output(maker.graph, output == 0 ? "y" : "z",
+                                              add_node(&maker, INF_OP_IDENTITY, &y, 1), NULL),
+                         INF_OK);
+        cr_assert_eq(inf_shape_infer(maker.graph, &err), INF_OK, "%s", err.text);
+        struct inf_blob *first = join_outputs(ref, maker.graph);
+        cr_assert_eq(inf_passes_run(maker.graph, &options, &err), INF_OK, "%s", err.text);
+        cr_expect_eq(count_copies(maker.graph), cases[i].copies, "case %zu: %u copies", i,
+                     count_copies(maker.graph));
+        struct inf_blob *second = join_outputs(ref, maker.graph);
+        for (size_t k = 0; k < first->size_bytes / sizeof(float); k++)
+            cr_assert_float_eq(((float *)first->data)[k], ((float *)second->data)[k], 1e-5,
+                               "case %zu, element %zu", i, k);
+        inf_blob_unref(&first);
+        inf_blob_unref(&second);
+        inf_graph_destroy(&maker.graph);
+    }
+    inf_device_unref(&ref);
 }

@@ -12,7 +12,8 @@
 //
 //     transpose                 nothing is written; its output becomes a view of s, or of the value
 //                               that s is itself a view of, with the permutations composed
-//     relu, add, concat, ...    computed on s; the result is a view again (layout_operator.h)
+//     relu, slice, concat, ...  computed on s; the result is a view again (layout_operator.h)
+//     reshape                   computed on s if it keeps groups of axes apart (layout_reshape.c)
 //     all others                the view is computed by a transpose first, unless its permutation
 //                               is the identity: then s itself is the operand
 //
@@ -20,8 +21,8 @@
 //
 // The result is correct because each value is at any time either computed by a node that was
 // written, or a view of such a value, and because an operator is only moved past a permutation if
-// it treats all axes equally or names its axes in attributes that can be renumbered. A view is
-// computed at most once, however many operators need it.
+// it treats all axes equally or names its axes in attributes or constants that can be reordered. A
+// view is computed at most once, however many operators need it.
 #include <stdlib.h>
 
 #include "backends/graph/pass/layout_operator.h"

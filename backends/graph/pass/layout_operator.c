@@ -12,54 +12,87 @@
 
 #include <string.h>
 
+#include "backends/graph/pass/layout_lists.h"
+#include "backends/graph/pass/layout_reshape.h"
 #include "backends/graph/pass/layout_view.h"
 
-// --- operands that are not views: constants and single elements ---
+// --- operands that are not views: constants, single elements, and values along one axis ---
 
-// Permutes a constant to the axes of a view's source, so that both can be operands of one node. The
-// constant is first extended to the view's rank. Constant folding computes the result later.
-static enum inf_code permute_constant(struct inf_layout *layout, const struct inf_node *like,
-                                      const struct inf_layout_view *view, uint32_t value,
-                                      uint32_t *out_value)
+// Returns the shape with axes of size 1 in front, so that it has the rank of the view.
+static struct inf_shape extend_shape(const struct inf_shape *shape,
+                                     const struct inf_layout_view *view)
 {
-    const struct inf_shape *shape = &layout->graph->values[value].shape;
-    struct inf_shape wide = {.rank = view->rank}, permuted = {.rank = view->rank};
+    struct inf_shape wide = {.rank = view->rank};
     int32_t missing = view->rank - shape->rank;
-    union inf_attrs attrs;
     for (int32_t i = 0; i < view->rank; i++)
         wide.dims[i] = i < missing ? 1 : shape->dims[i - missing];
+    return wide;
+}
+
+// Describes a value of the view's rank as seen from the axes of the view's source.
+static struct inf_layout_view invert_view(const struct inf_layout_view *view)
+{
+    struct inf_layout_view inverse = {.rank = view->rank};
+    for (int32_t i = 0; i < view->rank; i++)
+        inverse.perm[view->perm[i]] = i;
+    return inverse;
+}
+
+// Permutes a value to the axes of a view's source, so that both can be operands of one node. The
+// value is first extended to the view's rank. If it is a constant, constant folding computes the
+// result later. Otherwise only axes of size 1 move (can_join), which a reshape does.
+static enum inf_code permute_operand(struct inf_layout *layout, const struct inf_node *like,
+                                     const struct inf_layout_view *view, uint32_t value,
+                                     uint32_t *out_value)
+{
+    const struct inf_value *operand = &layout->graph->values[value];
+    const struct inf_shape wide = extend_shape(&operand->shape, view);
+    const struct inf_layout_view inverse = invert_view(view);
+    const struct inf_shape permuted = inf_layout_view_shape(&inverse, &wide);
+    const bool extend = operand->shape.rank < view->rank;
+    const bool is_constant = operand->data != NULL;
+    union inf_attrs attrs;
     uint32_t reshaped = value;
-    if (missing > 0) {
+    if (!is_constant) {
+        INF_TRY(inf_layout_add_value(layout, value, &permuted, out_value));
+        return inf_layout_add_reshape(layout, like, &permuted, value, *out_value);
+    }
+    if (extend) {
         INF_TRY(inf_layout_add_value(layout, value, &wide, &reshaped));
         INF_TRY(inf_layout_add_reshape(layout, like, &wide, value, reshaped));
     }
     inf_attrs_init(&attrs, INF_OP_TRANSPOSE);
     attrs.transpose.perm.count = view->rank;
-    for (int32_t i = 0; i < view->rank; i++) {
-        attrs.transpose.perm.values[view->perm[i]] = i;
-        permuted.dims[view->perm[i]] = wide.dims[i];
-    }
+    for (int32_t i = 0; i < view->rank; i++)
+        attrs.transpose.perm.values[i] = inverse.perm[i];
     INF_TRY(inf_layout_add_value(layout, value, &permuted, out_value));
     return inf_layout_add_op(layout, like, INF_OP_TRANSPOSE, &reshaped, 1, *out_value, &attrs);
 }
 
 // Returns whether an element-wise node that works on the source of `view` instead of the view can
-// have `value` as another operand: `value` must be a view with the same permutation, a constant, or
-// a single element.
+// have `value` as another operand: `value` must be a view with the same permutation, a constant, a
+// single element, or a value of which the permutation moves only axes of size 1, such as a computed
+// factor for each channel.
 static bool can_join(const struct inf_layout *layout, const struct inf_layout_view *view,
                      uint32_t value)
 {
     const struct inf_layout_view *own = inf_layout_find_view(layout, value);
-    const struct inf_value *operand = &layout->graph->values[value];
     size_t count;
+    if (value == INF_VALUE_NONE)
+        return true;
     if (own->source != INF_VALUE_NONE)
         return inf_layout_view_same(own, view);
+    const struct inf_value *operand = &layout->graph->values[value];
     if (operand->shape.rank < 0 || operand->shape.rank > view->rank)
         return false;
     // A single element broadcasts the same way for any order of axes.
     if (inf_shape_count(&operand->shape, &count) && count == 1)
         return true;
-    return operand->data != NULL && inf_shape_known(&operand->shape);
+    if (!inf_shape_known(&operand->shape))
+        return false;
+    const struct inf_shape wide = extend_shape(&operand->shape, view);
+    const struct inf_layout_view inverse = invert_view(view);
+    return operand->data != NULL || inf_layout_view_is_reshape(&inverse, &wide);
 }
 
 // Stores in *out_value the value that replaces operand `value` when the node works on the view's
@@ -71,10 +104,10 @@ static enum inf_code join_operand(struct inf_layout *layout, const struct inf_no
     const struct inf_layout_view *own = inf_layout_find_view(layout, value);
     size_t count;
     *out_value = own->source != INF_VALUE_NONE ? own->source : value;
-    if (own->source != INF_VALUE_NONE ||
+    if (own->source != INF_VALUE_NONE || value == INF_VALUE_NONE ||
         (inf_shape_count(&layout->graph->values[value].shape, &count) && count == 1))
         return INF_OK;
-    return permute_constant(layout, like, view, value, out_value);
+    return permute_operand(layout, like, view, value, out_value);
 }
 
 // --- operators that work on the source of a view ---
@@ -89,7 +122,13 @@ enum family {
     FAMILY_QUANTIZE,
     FAMILY_CONCAT,
     FAMILY_REDUCE,
-    FAMILY_AXIS, // one attribute names an axis; the output has the shape of the input
+    FAMILY_AXIS,    // one attribute names an axis, which stays
+    FAMILY_GATHER,  // an axis becomes the axes of the indices: none or one
+    FAMILY_ARG,     // an axis is searched, and dropped or kept as size 1
+    FAMILY_REVERSE, // a list of axes that stay
+    FAMILY_LIST,    // the second operand has an element for each axis
+    FAMILY_SLICE,
+    FAMILY_NORMALIZE, // a list of neighbouring axes that stay; further operands broadcast
     FAMILY_SQUEEZE,
     FAMILY_EXPAND,
     FAMILY_PAD,
@@ -120,7 +159,21 @@ static enum family find_family(const struct inf_graph *graph, const struct inf_n
         return FAMILY_REDUCE;
     case INF_OP_SOFTMAX:
     case INF_OP_SPLIT:
+    case INF_OP_CUMULATE:
         return FAMILY_AXIS;
+    case INF_OP_GATHER:
+        return FAMILY_GATHER;
+    case INF_OP_ARG:
+        return FAMILY_ARG;
+    case INF_OP_REVERSE:
+        return FAMILY_REVERSE;
+    case INF_OP_TILE:
+    case INF_OP_BROADCAST:
+        return FAMILY_LIST;
+    case INF_OP_SLICE:
+        return FAMILY_SLICE;
+    case INF_OP_NORMALIZE:
+        return node->attrs.normalize.axes.count > 0 ? FAMILY_NORMALIZE : FAMILY_NONE;
     case INF_OP_SQUEEZE:
         return node->attrs.squeeze.axes.count > 0 ? FAMILY_SQUEEZE : FAMILY_NONE;
     case INF_OP_EXPAND_DIMS:
@@ -134,34 +187,53 @@ static enum family find_family(const struct inf_graph *graph, const struct inf_n
     }
 }
 
-// Adds a constant with the padding amounts of a pad node, reordered from the axes of the view to
-// the axes of its source, and makes that constant the node's input.
-static enum inf_code permute_pads(struct inf_layout *layout, struct inf_node *node,
-                                  const struct inf_layout_view *view)
+// Reorders the constant operands of a node that have elements for each axis.
+static enum inf_code permute_lists(struct inf_layout *layout, struct inf_node *node,
+                                   enum family family, const struct inf_layout_view *view)
 {
-    int64_t pads[2 * INF_LIMIT_RANK];
-    int32_t permuted[2 * INF_LIMIT_RANK];
-    uint32_t count, value;
-    struct inf_shape shape = INF_SHAPE(view->rank, 2);
-    if (!inf_graph_const_ints(layout->graph, node->inputs[1], pads, 2 * INF_LIMIT_RANK, &count))
-        return inf_fail(layout->rewrite->err, INF_INTERNAL, "pads are not constant");
-    for (int32_t i = 0; i < view->rank; i++) {
-        permuted[2 * view->perm[i]] = (int32_t)pads[2 * i];
-        permuted[2 * view->perm[i] + 1] = (int32_t)pads[2 * i + 1];
+    if (family == FAMILY_PAD)
+        return inf_layout_permute_list(layout, node, 1, view, 2);
+    if (family == FAMILY_LIST)
+        return inf_layout_permute_list(layout, node, 1, view, 1);
+    return family == FAMILY_SLICE ? inf_layout_permute_slice(layout, node, view) : INF_OK;
+}
+
+// Returns true if the operands and attributes of the node allow that it works on the source of the
+// view.
+static bool fits_family(const struct inf_layout *layout, const struct inf_node *node,
+                        enum family family, const struct inf_layout_view *view)
+{
+    const struct inf_value *values = layout->graph->values;
+    switch (family) {
+    case FAMILY_ELEMENTS:
+        // An operand of higher rank would give the result more axes than the view has.
+        return values[node->outputs[0]].shape.rank == view->rank;
+    case FAMILY_EXPAND:
+        return view->rank + node->attrs.expand_dims.axes.count <= INF_LIMIT_RANK;
+    case FAMILY_PAD:
+        return inf_layout_has_list(layout, node, 1, view, 2);
+    case FAMILY_LIST:
+        return inf_layout_has_list(layout, node, 1, view, 1);
+    case FAMILY_SLICE:
+        return inf_layout_can_permute_slice(layout, node, view);
+    case FAMILY_GATHER: {
+        int32_t rank = values[node->inputs[1]].shape.rank;
+        return node->attrs.gather.batch_dims == 0 && (rank == 0 || rank == 1);
     }
-    struct inf_blob *data = inf_blob_create((size_t)count * sizeof *permuted);
-    if (data != NULL)
-        memcpy(data->data, permuted, data->size_bytes);
-    INF_TRY(inf_graph_add_const(layout->graph, node->name, INF_DTYPE_I32, &shape, data, &value,
-                                layout->rewrite->err));
-    node->inputs[1] = value;
-    return INF_OK;
+    case FAMILY_NORMALIZE:
+        return inf_layout_can_normalize(layout, node, view);
+    case FAMILY_RESHAPE:
+        return inf_layout_view_is_reshape(view, &values[view->source].shape);
+    default:
+        return true;
+    }
 }
 
 // Returns how many of a node's inputs, counted from the first, are tensors that may be views.
 static uint32_t count_data_inputs(const struct inf_node *node, enum family family)
 {
-    return family == FAMILY_ELEMENTS || family == FAMILY_CONCAT ? node->input_count : 1;
+    bool all = family == FAMILY_ELEMENTS || family == FAMILY_CONCAT || family == FAMILY_NORMALIZE;
+    return all ? node->input_count : 1;
 }
 
 // Returns true if the node can read, instead of each operand that is a view, the source of that
@@ -170,8 +242,7 @@ static uint32_t count_data_inputs(const struct inf_node *node, enum family famil
 static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *node,
                         enum family family, const struct inf_layout_view **view)
 {
-    int64_t ignored[2 * INF_LIMIT_RANK];
-    uint32_t count, inputs = count_data_inputs(node, family);
+    uint32_t inputs = count_data_inputs(node, family);
     *view = NULL;
     for (uint32_t i = 0; i < inputs; i++)
         if (inf_layout_find_view(layout, node->inputs[i])->source != INF_VALUE_NONE)
@@ -182,24 +253,42 @@ static bool can_rewrite(const struct inf_layout *layout, const struct inf_node *
         if (!can_join(layout, *view, node->inputs[i]))
             return false;
     }
-    // An operand of higher rank would give the result more axes than the view has.
-    if (family == FAMILY_ELEMENTS &&
-        layout->graph->values[node->outputs[0]].shape.rank != (*view)->rank)
-        return false;
-    if (family == FAMILY_EXPAND &&
-        (*view)->rank + node->attrs.expand_dims.axes.count > INF_LIMIT_RANK)
-        return false;
-    if (family == FAMILY_PAD)
-        return inf_graph_const_ints(layout->graph, node->inputs[1], ignored, 2 * INF_LIMIT_RANK,
-                                    &count) &&
-               count == 2 * (uint32_t)(*view)->rank;
-    return family != FAMILY_RESHAPE ||
-           inf_layout_view_is_reshape(*view, &layout->graph->values[(*view)->source].shape);
+    return fits_family(layout, node, family, *view);
+}
+
+// Returns the attribute that names the axis of an operator of FAMILY_AXIS, FAMILY_GATHER or
+// FAMILY_ARG.
+static int32_t *find_axis(struct inf_node *node)
+{
+    switch (node->op) {
+    case INF_OP_SPLIT:
+        return &node->attrs.split.axis;
+    case INF_OP_CUMULATE:
+        return &node->attrs.cumulate.axis;
+    case INF_OP_GATHER:
+        return &node->attrs.gather.axis;
+    case INF_OP_ARG:
+        return &node->attrs.arg.axis;
+    default:
+        return &node->attrs.softmax.axis;
+    }
+}
+
+// Renumbers the one axis that the node names. *result becomes the view that remains if the node
+// drops the axis, otherwise it is `view`.
+static void permute_axis(struct inf_node *node, bool drops, const struct inf_layout_view *view,
+                         struct inf_layout_view *result)
+{
+    int32_t *axis = find_axis(node);
+    bool hit[INF_LIMIT_RANK] = {false};
+    hit[*axis < 0 ? *axis + view->rank : *axis] = true;
+    *axis = inf_layout_view_axis(view, *axis);
+    *result = drops ? inf_layout_view_drop(view, hit) : *view;
 }
 
 // Changes the axis numbers in the node's attributes from axes of the view to axes of the view's
 // source. *result becomes the view that describes the node's outputs.
-static void permute_attrs(struct inf_node *node, enum family family,
+static void permute_attrs(const struct inf_graph *graph, struct inf_node *node, enum family family,
                           const struct inf_layout_view *view, struct inf_layout_view *result)
 {
     bool hit[INF_LIMIT_RANK] = {false};
@@ -208,12 +297,21 @@ static void permute_attrs(struct inf_node *node, enum family family,
     case FAMILY_CONCAT:
         node->attrs.concat.axis = inf_layout_view_axis(view, node->attrs.concat.axis);
         break;
-    case FAMILY_AXIS: {
-        int32_t *axis =
-            node->op == INF_OP_SPLIT ? &node->attrs.split.axis : &node->attrs.softmax.axis;
-        *axis = inf_layout_view_axis(view, *axis);
+    case FAMILY_AXIS:
+        permute_axis(node, false, view, result);
         break;
-    }
+    case FAMILY_GATHER:
+        permute_axis(node, graph->values[node->inputs[1]].shape.rank == 0, view, result);
+        break;
+    case FAMILY_ARG:
+        permute_axis(node, !node->attrs.arg.keep_dims, view, result);
+        break;
+    case FAMILY_REVERSE:
+        inf_layout_view_map(view, &node->attrs.reverse.axes, hit);
+        break;
+    case FAMILY_NORMALIZE:
+        inf_layout_view_map(view, &node->attrs.normalize.axes, hit);
+        break;
     case FAMILY_REDUCE:
         inf_layout_view_map(view, &node->attrs.reduce.axes, hit);
         if (node->attrs.reduce.axes.count == 0 && !node->attrs.reduce.keep_dims)
@@ -271,9 +369,8 @@ static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_no
     memcpy(node.inputs, old->inputs, old->input_count * sizeof *node.inputs);
     for (uint32_t i = 0; i < count_data_inputs(old, family); i++)
         INF_TRY(join_operand(layout, old, &view, old->inputs[i], &node.inputs[i]));
-    if (family == FAMILY_PAD)
-        INF_TRY(permute_pads(layout, &node, &view));
-    permute_attrs(&node, family, &view, &result);
+    INF_TRY(permute_lists(layout, &node, family, &view));
+    permute_attrs(layout->graph, &node, family, &view, &result);
     layout->rewrite->changed = true;
     // If the result's view is the identity, the node can produce the old output values directly.
     if (!inf_layout_view_is_identity(&result))
@@ -286,6 +383,11 @@ enum inf_code inf_layout_rewrite_operator(struct inf_layout *layout, const struc
 {
     const struct inf_layout_view *view;
     enum family family = find_family(layout->graph, node);
+    if (family == FAMILY_RESHAPE) {
+        INF_TRY(inf_layout_rewrite_reshape(layout, node, out_done));
+        if (*out_done)
+            return INF_OK;
+    }
     *out_done = family != FAMILY_NONE && can_rewrite(layout, node, family, &view);
     return *out_done ? rewrite_node(layout, node, family, view) : INF_OK;
 }
