@@ -331,6 +331,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
                                                 .version = options->version,
                                                 .quota = server->quota,
                                                 .memory_budget = server->options.memory_budget,
+                                                .fd_store = options->fd_store,
                                                 .log_lines_dropped = options->log_lines_dropped,
                                                 .context = options->context};
     INF_TRY(inf_service_create(&server->service, &service, err));

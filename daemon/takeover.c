@@ -49,7 +49,7 @@ enum inf_code inf_takeover_open(struct inf_takeover *takeover, struct event_base
     uint32_t room = inf_notify_store_room();
     if (room == 0)
         return INF_OK;
-    INF_TRY(inf_fd_store_create(&takeover->fd_store, base, room, fds->stored_count, err));
+    INF_TRY(inf_fd_store_create(&takeover->fd_store, base, room, fds->stored_count, log, err));
     if (take_handover(takeover, fds))
         return INF_OK;
     if (takeover->handover == NULL)

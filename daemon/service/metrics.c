@@ -11,6 +11,7 @@
 #include "daemon/service/handlers.h"
 #include "daemon/service/server.h"
 #include "daemon/service/state.h"
+#include "daemon/system/fd_store.h"
 
 // The most bytes of a text. 64 models with the longest names need about half of it.
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
@@ -55,6 +56,8 @@ static void print_process(const struct inf_service *service, struct inf_expositi
     print_one(out, INF_METRIC_TRACES_DROPPED, traces.dropped);
     print_one(out, INF_METRIC_CONNECTIONS_OPEN, counters->connections);
     print_one(out, INF_METRIC_CONNECTIONS, counters->connections_total);
+    print_one(out, INF_METRIC_STORED_LOST,
+              options->fd_store != NULL ? inf_fd_store_lost(options->fd_store) : 0);
     inf_exposition_metric(out, INF_METRIC_CALLS);
     print_labelled(out, "ok", counters->requests_ok);
     print_labelled(out, "failed", counters->requests_failed);

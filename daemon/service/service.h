@@ -19,6 +19,7 @@
 #include "daemon/system/counters.h"
 #include "proto/wire/message.h"
 
+struct inf_fd_store;
 struct inf_reply_writer;
 struct inf_service;
 
@@ -33,6 +34,7 @@ struct inf_service_options {
     const char *version;
     struct inf_quota *quota;
     struct inf_memory_budget *memory_budget; // that of the store; NULL: none
+    const struct inf_fd_store *fd_store;     // descriptors for the next process; NULL: none
     // Returns how many log lines were dropped because the log buffer was full. NULL: the count is
     // reported as 0.
     uint64_t (*log_lines_dropped)(void *context);

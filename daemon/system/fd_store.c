@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "backends/base/log.h"
 #include "daemon/system/notify.h"
 #include "proto/core/send_fd.h"
 
@@ -36,6 +37,8 @@ struct inf_fd_store {
     uint32_t held; // descriptors that are in it when all messages are sent
     struct message *first, *last;
     uint32_t waiting; // number of messages in the list
+    uint64_t lost;    // descriptors that were accepted and not sent
+    const struct inf_log *log;
     struct event *writable;
 };
 
@@ -61,6 +64,18 @@ static enum send_result try_send(const struct inf_fd_store *store, const char *n
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SEND_BLOCKED : SEND_FAILED;
 }
 
+// Reports the first message, which is not sent, if it has a descriptor. The name counts as held
+// until its owner removes it.
+static void report_lost(struct inf_fd_store *store, const char *reason)
+{
+    if (store->first->fd < 0)
+        return;
+    store->lost++;
+    inf_log(store->log, INF_LOG_WARNING,
+            "descriptor not stored for the next process name=%s reason=\"%s\"", store->first->name,
+            reason);
+}
+
 static void drop_first(struct inf_fd_store *store)
 {
     struct message *gone = store->first;
@@ -74,13 +89,17 @@ static void drop_first(struct inf_fd_store *store)
 }
 
 // Sends the messages that wait. One that fails is dropped, so that those behind it are sent and the
-// loop does not spin on a writable socket. The client of a descriptor that is lost in this way sees
-// its connection end with this process.
+// loop does not spin on a writable socket. A descriptor that is lost in this way is missing in the
+// next process: the connection ends, or a request that names the region fails.
 static void send_waiting(struct inf_fd_store *store)
 {
+    enum send_result result;
     while (store->first != NULL &&
-           try_send(store, store->first->name, store->first->fd) != SEND_BLOCKED)
+           (result = try_send(store, store->first->name, store->first->fd)) != SEND_BLOCKED) {
+        if (result == SEND_FAILED)
+            report_lost(store, strerror(errno));
         drop_first(store);
+    }
 }
 
 static void on_writable(evutil_socket_t fd, short events, void *context)
@@ -157,7 +176,8 @@ static enum inf_code init_store(struct inf_fd_store *store, struct event_base *b
 }
 
 enum inf_code inf_fd_store_create(struct inf_fd_store **out_store, struct event_base *base,
-                                  uint32_t room, uint32_t held, struct inf_error *err)
+                                  uint32_t room, uint32_t held, const struct inf_log *log,
+                                  struct inf_error *err)
 {
     struct inf_fd_store *store = calloc(1, sizeof *store);
     if (store == NULL)
@@ -165,12 +185,18 @@ enum inf_code inf_fd_store_create(struct inf_fd_store **out_store, struct event_
     store->socket = -1;
     store->room = room;
     store->held = held;
+    store->log = log;
     enum inf_code code = init_store(store, base, err);
     if (code == INF_OK)
         *out_store = store;
     else
         inf_fd_store_destroy(&store);
     return code;
+}
+
+uint64_t inf_fd_store_lost(const struct inf_fd_store *store)
+{
+    return store->lost;
 }
 
 void inf_fd_store_destroy(struct inf_fd_store **store)
@@ -183,8 +209,10 @@ void inf_fd_store_destroy(struct inf_fd_store **store)
         (void)poll(&writable, 1, 10);
         send_waiting(gone);
     }
-    while (gone->first != NULL)
+    while (gone->first != NULL) {
+        report_lost(gone, "the service manager has no room");
         drop_first(gone);
+    }
     if (gone->writable != NULL)
         event_free(gone->writable);
     if (gone->socket >= 0)

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "backends/base/log.h"
 #include "daemon/system/fd_store.h"
 
 #define ROOM 40u
@@ -48,7 +49,7 @@ Test(fd_store, is_bounded_if_the_manager_does_not_read)
     int manager = make_manager(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct event_base *base = event_base_new();
     struct inf_fd_store *store = NULL;
-    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, NULL), INF_OK);
+    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, NULL, NULL), INF_OK);
     // As a client that connects and leaves would do.
     uint32_t stored = 0, added = 0, removed = 0;
     while (stored < 10000 && inf_fd_store_add(store, "name", fd)) {
@@ -70,13 +71,89 @@ Test(fd_store, is_bounded_if_the_manager_does_not_read)
     close(fd);
 }
 
+struct lines {
+    uint32_t count;
+    char last[256];
+};
+
+static void keep_line(void *context, enum inf_log_level level, const char *line)
+{
+    struct lines *lines = context;
+    cr_expect_eq(level, INF_LOG_WARNING);
+    lines->count++;
+    snprintf(lines->last, sizeof lines->last, "%s", line);
+}
+
+// Creates a store in which `waiting` descriptors wait, because the manager does not read.
+static struct inf_fd_store *make_waiting(struct event_base *base, const struct inf_log *log, int fd,
+                                         uint32_t waiting) INF_ON_LOOP
+{
+    struct inf_fd_store *store = NULL;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+                                 (size_t)snprintf(address.sun_path, sizeof address.sun_path,
+                                                  "@inferd-fd-store-%d", (int)getpid()));
+    int other = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    address.sun_path[0] = '\0';
+    while (sendto(other, "x", 1, 0, (const struct sockaddr *)&address, size) == 1)
+        ;
+    close(other);
+    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, log, NULL), INF_OK);
+    for (uint32_t i = 0; i < waiting; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "region-%u", i);
+        cr_assert(inf_fd_store_add(store, name, fd));
+    }
+    cr_assert_eq(inf_fd_store_lost(store), 0);
+    return store;
+}
+
+Test(fd_store, reports_descriptors_that_are_refused_later)
+{
+    inf_role_enter_loop();
+    int manager = make_manager(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct event_base *base = event_base_new();
+    struct lines lines = {0};
+    const struct inf_log log = {.level = INF_LOG_INFO, .write = keep_line, .context = &lines};
+    struct inf_fd_store *store = make_waiting(base, &log, fd, 3);
+    close(manager);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    cr_expect_eq(inf_fd_store_lost(store), 3, "%u", (unsigned)inf_fd_store_lost(store));
+    cr_expect_eq(lines.count, 3);
+    // The reason is that of the system.
+    static const char text[] = "descriptor not stored for the next process name=region-2 reason=\"";
+    cr_expect_eq(strncmp(lines.last, text, strlen(text)), 0, "%s", lines.last);
+    inf_fd_store_destroy(&store);
+    cr_expect_eq(lines.count, 3);
+    event_base_free(base);
+    close(fd);
+}
+
+Test(fd_store, reports_descriptors_for_which_the_end_does_not_wait)
+{
+    inf_role_enter_loop();
+    int manager = make_manager(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct event_base *base = event_base_new();
+    struct lines lines = {0};
+    const struct inf_log log = {.level = INF_LOG_INFO, .write = keep_line, .context = &lines};
+    struct inf_fd_store *store = make_waiting(base, &log, fd, 2);
+    inf_fd_store_destroy(&store);
+    cr_expect_eq(lines.count, 2);
+    cr_expect_str_eq(lines.last,
+                     "descriptor not stored for the next process name=region-1 "
+                     "reason=\"the service manager has no room\"");
+    event_base_free(base);
+    close(manager);
+    close(fd);
+}
+
 Test(fd_store, reports_a_descriptor_that_cannot_be_sent)
 {
     inf_role_enter_loop();
     int manager = make_manager(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct event_base *base = event_base_new();
     struct inf_fd_store *store = NULL;
-    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, NULL), INF_OK);
+    cr_assert_eq(inf_fd_store_create(&store, base, ROOM, 0, NULL, NULL), INF_OK);
     cr_assert(inf_fd_store_add(store, "name", fd));
     close(manager);
     // ECONNREFUSED: an error other than a manager without room.
