@@ -21,19 +21,20 @@
 #include "backends/base/cancel.h"
 #include "backends/storage/file.h"
 #include "daemon/model/directory.h"
+#include "daemon/model/saved_files.h"
+#include "daemon/model/saved_version.h"
 #include "daemon/model/version_directories.h"
 #include "proto/core/span.h"
 
-#define PIECE_BYTES   ((size_t)1 << 20)
-#define FOLDERS_DEPTH 8u
-#define HIDDEN_TEXT   (INF_LIMIT_MODEL_NAME + 8)
+#define PIECE_BYTES ((size_t)1 << 20)
+#define HIDDEN_TEXT (INF_LIMIT_MODEL_NAME + 8)
 
 // --- removing ---
 
 // Removes a file or a directory with all that is in it. Links are removed, not followed.
 static void remove_entry(int directory_fd, const char *name, uint32_t depth) INF_MAY_BLOCK
 {
-    int fd = depth < FOLDERS_DEPTH + 4
+    int fd = depth < INF_SAVED_FILES_DEPTH + 4
                  ? openat(directory_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                  : -1;
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
@@ -55,22 +56,33 @@ static void remove_entry(int directory_fd, const char *name, uint32_t depth) INF
 
 struct copying {
     const struct inf_repository_save_options *options;
-    uint8_t *piece; // PIECE_BYTES
-    uint32_t files;
+    uint8_t *piece;               // PIECE_BYTES
+    struct inf_saved_files files; // what was copied into the directory of the version
     struct inf_error *err;
 };
 
 static enum inf_code fail_writing(const struct copying *copying, const char *what)
 {
-    int error = errno;
-    if (error == EROFS || error == EACCES || error == EPERM)
-        return inf_fail(copying->err, INF_DENIED,
-                        "model '%s': the daemon cannot write to the repository (%s); inferd(8) "
-                        "says how to allow it",
-                        copying->options->name, strerror(error));
-    return inf_fail(copying->err, error == ENOSPC ? INF_EXHAUSTED : INF_PRECONDITION,
-                    "model '%s': '%.100s' was not saved: %s", copying->options->name, what,
-                    strerror(error));
+    return inf_saved_version_fail(copying->err, copying->options->name, what, "saved");
+}
+
+// Adds a file or a directory of the version to the list.
+static enum inf_code list_entry(struct copying *copying, const char *folder, const char *name)
+{
+    enum inf_code code = inf_saved_files_add(&copying->files, folder, name, copying->err);
+    return code == INF_OK
+               ? INF_OK
+               : inf_error_prefix(copying->err, code, "model '%s'", copying->options->name);
+}
+
+// Writes a list of what was copied into a directory, and makes the directory durable.
+static enum inf_code finish_directory(const struct copying *copying,
+                                      const struct inf_saved_files *files, int fd,
+                                      const char *name) INF_MAY_BLOCK
+{
+    if (inf_saved_files_write(files, fd, NULL) != INF_OK || fsync(fd) != 0)
+        return fail_writing(copying, name);
+    return INF_OK;
 }
 
 static enum inf_code make_directory(const struct copying *copying, int parent_fd, const char *name,
@@ -97,13 +109,10 @@ static enum inf_code write_piece(const struct copying *copying, int fd, size_t s
 }
 
 // Copies `size` bytes of an open file to the new file `name` of a directory.
-static enum inf_code copy_bytes(struct copying *copying, int from_fd, uint64_t size, int to_fd,
-                                const char *name) INF_MAY_BLOCK
+static enum inf_code copy_bytes(const struct copying *copying, int from_fd, uint64_t size,
+                                int to_fd, const char *name) INF_MAY_BLOCK
 {
     enum inf_code code = INF_OK;
-    if (++copying->files > INF_SAVED_FILES_MAX)
-        return inf_fail(copying->err, INF_EXHAUSTED, "model '%s': more than %u files",
-                        copying->options->name, INF_SAVED_FILES_MAX);
     int fd = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return fail_writing(copying, name);
@@ -122,8 +131,8 @@ static enum inf_code copy_bytes(struct copying *copying, int from_fd, uint64_t s
     return code;
 }
 
-static enum inf_code copy_file(struct copying *copying, int from_fd, const char *name, int to_fd,
-                               const char *new_name) INF_MAY_BLOCK
+static enum inf_code copy_file(const struct copying *copying, int from_fd, const char *name,
+                               int to_fd, const char *new_name) INF_MAY_BLOCK
 {
     uint64_t size;
     int fd;
@@ -138,10 +147,31 @@ struct copied_directory {
     struct copying *copying;
     int to_fd;
     uint32_t depth;
+    const char *folder; // its path in the directory of the version; "": that directory
 };
 
-static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd,
-                                    uint32_t depth) INF_MAY_BLOCK;
+static enum inf_code copy_directory(const struct copied_directory *directory,
+                                    int from_fd) INF_MAY_BLOCK;
+
+// Copies the directory `name` of a directory.
+static enum inf_code copy_inner_directory(const struct copied_directory *directory, int from_fd,
+                                          const char *name) INF_MAY_BLOCK
+{
+    struct copying *copying = directory->copying;
+    char folder[(INF_SAVED_FILES_DEPTH + 1) * 256];
+    struct copied_directory inner = {
+        .copying = copying, .to_fd = -1, .depth = directory->depth + 1, .folder = folder};
+    snprintf(folder, sizeof folder, "%s%s%s", directory->folder,
+             directory->folder[0] != '\0' ? "/" : "", name);
+    enum inf_code code = make_directory(copying, directory->to_fd, name, &inner.to_fd);
+    if (code == INF_OK)
+        code = copy_directory(&inner, from_fd);
+    if (code == INF_OK)
+        code = list_entry(copying, directory->folder, name);
+    if (inner.to_fd >= 0)
+        close(inner.to_fd);
+    return code;
+}
 
 // Copies a file or a directory. Plans are left out: the daemon would own the copy, and would trust
 // what a client made.
@@ -151,66 +181,86 @@ static enum inf_code copy_entry(void *context, int from_fd, const char *name,
     const struct copied_directory *directory = context;
     struct copying *copying = directory->copying;
     struct stat status;
-    int inner_from, inner_to = -1;
+    int inner_fd;
     if (inf_model_is_plan(name) ||
         (directory->depth == 0 && strcmp(name, INF_MODEL_CONFIG_FILE) == 0))
         return INF_OK;
-    if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
+    if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode)) {
+        INF_TRY(list_entry(copying, directory->folder, name));
         return copy_file(copying, from_fd, name, directory->to_fd, name);
-    if (++copying->files > INF_SAVED_FILES_MAX || directory->depth == FOLDERS_DEPTH)
+    }
+    if (directory->depth == INF_SAVED_FILES_DEPTH)
         return inf_fail(err, INF_EXHAUSTED, "model '%s': too many directories",
                         copying->options->name);
-    inner_from = inf_model_directory_open(from_fd, name);
-    if (inner_from < 0)
+    inner_fd = inf_model_directory_open(from_fd, name);
+    if (inner_fd < 0)
         return inf_fail(err, INF_DENIED, "directory '%.100s': %s; " INF_WANTED_READABLE, name,
                         strerror(errno));
-    enum inf_code code = make_directory(copying, directory->to_fd, name, &inner_to);
-    if (code == INF_OK)
-        code = copy_directory(copying, inner_from, inner_to, directory->depth + 1);
-    if (inner_to >= 0)
-        close(inner_to);
-    close(inner_from);
+    enum inf_code code = copy_inner_directory(directory, inner_fd, name);
+    close(inner_fd);
     return code;
 }
 
 // Copies what is in a directory, without hidden entries. The descriptors stay open.
-static enum inf_code copy_directory(struct copying *copying, int from_fd, int to_fd, uint32_t depth)
+static enum inf_code copy_directory(const struct copied_directory *directory, int from_fd)
 {
-    struct copied_directory directory = {.copying = copying, .to_fd = to_fd, .depth = depth};
-    INF_TRY(
-        inf_model_directory_visit(from_fd, "of the model", &directory, copy_entry, copying->err));
-    return fsync(to_fd) == 0 ? INF_OK : fail_writing(copying, "directory");
+    struct copied_directory copied = *directory;
+    const struct copying *copying = directory->copying;
+    INF_TRY(inf_model_directory_visit(from_fd, "of the model", &copied, copy_entry, copying->err));
+    return fsync(directory->to_fd) == 0 ? INF_OK : fail_writing(copying, "directory");
 }
 
-static enum inf_code copy_settings(struct copying *copying, const struct inf_model_location *source,
-                                   int to_fd) INF_MAY_BLOCK
+// Copies the settings of a new model to its directory, and lists them there.
+static enum inf_code copy_settings(const struct copying *copying,
+                                   const struct inf_model_location *source, int to_fd) INF_MAY_BLOCK
 {
+    struct inf_saved_files files = {0};
     struct stat status;
-    if (source->config_fd < 0 || fstat(source->config_fd, &status) != 0)
-        return INF_OK;
-    return copy_bytes(copying, source->config_fd, (uint64_t)status.st_size, to_fd,
-                      INF_MODEL_CONFIG_FILE);
+    enum inf_code code = INF_OK;
+    if (source->config_fd >= 0 && fstat(source->config_fd, &status) == 0) {
+        code = copy_bytes(copying, source->config_fd, (uint64_t)status.st_size, to_fd,
+                          INF_MODEL_CONFIG_FILE);
+        if (code == INF_OK)
+            code = inf_saved_files_add(&files, "", INF_MODEL_CONFIG_FILE, copying->err);
+    }
+    if (code == INF_OK)
+        code = finish_directory(copying, &files, to_fd, copying->options->name);
+    inf_saved_files_fini(&files);
+    return code;
+}
+
+// Copies the model to the open directory of its version.
+static enum inf_code copy_model(struct copying *copying, const struct inf_model_location *source,
+                                int fd) INF_MAY_BLOCK
+{
+    const char *suffix = strrchr(source->file, '.');
+    const struct copied_directory directory = {.copying = copying, .to_fd = fd, .folder = ""};
+    char file[32];
+    if (source->has_directory)
+        return copy_directory(&directory, source->directory_fd);
+    // The name by which the repository recognises the format.
+    snprintf(file, sizeof file, "model%.10s", suffix != NULL ? suffix : "");
+    INF_TRY(list_entry(copying, "", file));
+    return copy_file(copying, source->directory_fd, source->file, fd, file);
 }
 
 // Copies the files of one version into the new directory `name`.
 static enum inf_code copy_version(struct copying *copying, const struct inf_model_location *source,
                                   int parent_fd, const char *name) INF_MAY_BLOCK
 {
-    const char *ready = copying->options->ready_file, *suffix = strrchr(source->file, '.');
-    char file[32];
+    const char *ready = copying->options->ready_file;
     struct stat status;
     int fd = -1;
-    // The name by which the repository recognises the format.
-    snprintf(file, sizeof file, "model%.10s", suffix != NULL ? suffix : "");
     enum inf_code code = make_directory(copying, parent_fd, name, &fd);
     if (code == INF_OK)
-        code = source->has_directory
-                   ? copy_directory(copying, source->directory_fd, fd, 0)
-                   : copy_file(copying, source->directory_fd, source->file, fd, file);
-    if (code == INF_OK && ready[0] != '\0' && fstatat(fd, ready, &status, 0) != 0)
-        code = copy_bytes(copying, -1, 0, fd, ready);
-    if (code == INF_OK && fsync(fd) != 0)
-        code = fail_writing(copying, name);
+        code = copy_model(copying, source, fd);
+    if (code == INF_OK && ready[0] != '\0' && fstatat(fd, ready, &status, 0) != 0) {
+        code = list_entry(copying, "", ready);
+        if (code == INF_OK)
+            code = copy_bytes(copying, -1, 0, fd, ready);
+    }
+    if (code == INF_OK)
+        code = finish_directory(copying, &copying->files, fd, name);
     if (fd >= 0)
         close(fd);
     return code;
@@ -335,6 +385,7 @@ enum inf_code inf_repository_save(struct inf_repository_save *save,
                                    : save_new(save, &copying, source);
     }
     free(copying.piece);
+    inf_saved_files_fini(&copying.files);
     if (code != INF_OK)
         inf_repository_save_fini(save);
     return code;
@@ -342,16 +393,10 @@ enum inf_code inf_repository_save(struct inf_repository_save *save,
 
 void inf_repository_save_undo(struct inf_repository_save *save)
 {
-    char hidden[HIDDEN_TEXT];
-    int fd = save->model_fd >= 0 ? save->model_fd : save->repository_fd;
-    const char *visible = save->model_fd >= 0 ? save->version : save->name;
-    if (save->model_fd >= 0)
-        snprintf(hidden, sizeof hidden, ".new");
-    else
-        snprintf(hidden, sizeof hidden, ".%s.new", save->name);
-    // It vanishes as a whole, as it came.
-    if (fd >= 0 && renameat(fd, visible, fd, hidden) == 0)
-        remove_entry(fd, hidden, 0);
+    struct inf_saved_version_rest rest;
+    if (save->repository_fd >= 0)
+        (void)!inf_saved_version_remove(save->repository_fd, save->name, save->version, &rest,
+                                        NULL);
     inf_repository_save_fini(save);
 }
 

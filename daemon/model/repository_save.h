@@ -9,13 +9,10 @@
 
 #include "daemon/model/repository.h"
 
-// The most files and directories of a model that is saved.
-#define INF_SAVED_FILES_MAX 4096u
-
 // A model that was put into the repository. Zeroed, with descriptors -1: none.
 struct inf_repository_save {
     int repository_fd;
-    int model_fd; // the model's directory; -1: it is new
+    int model_fd; // the model's directory; -1: it was new
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
 };
@@ -30,8 +27,8 @@ struct inf_repository_save_options {
 
 // Copies the files of a model that was found at `source` into the repository. If it is one file,
 // only this file is copied; if it has a directory, all files of the directory except hidden ones
-// and plans. Its settings file is copied if the repository has no directory of the model. After
-// success the caller calls inf_repository_save_undo() or inf_repository_save_fini(). After a
+// and plans. Its settings file is copied if the repository has no directory of the model. A list of
+// the files is put beside them (saved_files.h). After success the caller calls inf_repository_save_undo() or inf_repository_save_fini(). After a
 // failure the repository is as before.
 //
 // INF_DENIED     the daemon cannot write to the repository.
@@ -45,7 +42,8 @@ enum inf_code inf_repository_save(struct inf_repository_save *save,
                                   const struct inf_model_location *source,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Removes from the repository what was saved, and ends with inf_repository_save_fini().
+// Removes from the repository what was saved, but nothing that others put beside it, and ends with
+// inf_repository_save_fini().
 void inf_repository_save_undo(struct inf_repository_save *save) INF_MAY_BLOCK;
 
 // Closes the directories.

@@ -31,8 +31,10 @@ void inf_model_store_refresh(struct inf_model_store *store, const char *name, bo
     if (only_known && inf_model_table_find(&store->table, name, "") == NULL)
         return;
     struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
-    if (entry != NULL)
-        refresh_entry(store, entry);
+    if (entry == NULL)
+        return;
+    entry->is_new = false;
+    refresh_entry(store, entry);
 }
 
 // Starts loading the models that a scan found.
@@ -255,6 +257,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         return;
     }
     entry->reason[0] = '\0';
+    entry->is_new = false;
     // The job loaded no model, because the file is unchanged: the daemon goes on serving the
     // present version.
     if (job->model.served == NULL)
@@ -287,6 +290,16 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     (void)inf_store_start_kernel_race(store, inf_clock_ns());
 }
 
+// Returns true if the entry of a model whose load has failed is of no use: the model exists nowhere
+// else than in the request of the admin, who gets the error.
+static bool is_gone(const struct inf_model_store *store, const struct inf_model_entry *entry,
+                    enum inf_reason reason)
+{
+    return entry->served == NULL && entry->pending == 0 && !entry->idle &&
+           (entry->is_new || reason == INF_REASON_MODEL_NOT_FOUND) &&
+           inf_model_table_next_pin(&store->table, entry->name, entry->pin) == NULL;
+}
+
 // Handles the end of a job that a client may be waiting for: a load, a placement, a compilation or
 // an inspection.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -304,10 +317,7 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     if (job->kind != INF_LOAD_JOB_MODEL)
         return;
     replace_served(store, entry, job, event);
-    // Remove the entry of a model that an admin tried to load by path. The admin has received the
-    // error, and no scan would remove the entry, because the repository has no such model.
-    bool outside = job->model.path[0] != '\0' || job->model.directory_fd >= 0;
-    if (outside && event->err.code != INF_OK && entry->served == NULL && entry->pending == 0) {
+    if (event->err.code != INF_OK && is_gone(store, entry, event->err.reason)) {
         inf_model_table_remove(&store->table, job->name, job->pin);
         return;
     }

@@ -236,9 +236,13 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
         INF_TRY(inf_model_config_ask(&load.config, INF_MODEL_FLAG_ID_device, request->device, err));
     }
+    bool is_known = inf_model_table_find(&store->table, request->name, "") != NULL;
     struct inf_model_entry *entry = inf_model_table_obtain(&store->table, request->name, "");
     if (entry == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", request->name);
+    if (!is_known)
+        entry->is_new =
+            request->directory_fd != NULL || (request->path != NULL && request->path[0] != '\0');
     enum inf_code code = inf_store_check_room(store, entry, err);
     if (code == INF_OK)
         code = inf_store_submit_load(store, entry, &load, err);

@@ -28,8 +28,11 @@ struct inf_model_entry {
     struct inf_served *served; // the model that is served; one reference; NULL: none is ready
     // Number of loads, inspections and compilations of this model that are queued or running.
     uint32_t pending;
-    uint32_t races;                // number of races of this model that are queued or running
-    bool outside;                  // the model was not loaded from the repository
+    uint32_t races; // number of races of this model that are queued or running
+    bool outside;   // the model was not loaded from the repository
+    // An admin has this model loaded from a file, no load of it has succeeded yet, and the
+    // repository is not known to have it.
+    bool is_new;
     bool idle;                     // the model was unloaded; the next request loads it
     struct inf_model_config asked; // valid if `idle`: settings of the unloaded model
     uint64_t idle_bytes;           // memory of the model when it was unloaded; 0: not known
