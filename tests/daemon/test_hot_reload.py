@@ -18,9 +18,10 @@ RELOADS = int(sys.argv[4]) if len(sys.argv) > 4 else 120
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 sys.argv[4:] = []
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from test_model_life import DAEMON, SETTLE_MS, Server, topology, weights, write_model
+from life_case import DAEMON, SETTLE_MS, Server, topology, weights, write_model
 import inferd
 import numpy
 from bare_daemon import is_sanitized

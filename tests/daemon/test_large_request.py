@@ -9,11 +9,11 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.path.insert(0, str(Path(sys.argv[3]) / 'tests/tools/gen'))
 sys.dont_write_bytecode = True
 from onnx_writer import Graph
-from test_model_life import Server, write_model  # it reads the same arguments
+from life_case import Server, write_model  # it reads the same arguments
 import inferd
 import numpy
 

@@ -16,9 +16,10 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.dont_write_bytecode = True
 from memory_group import MemoryGroup
-from test_model_life import SECONDS_MAX, Server  # it reads the same arguments
+from life_case import SECONDS_MAX, Server  # it reads the same arguments
 import inferd
 import numpy
 

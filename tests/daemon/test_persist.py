@@ -8,12 +8,12 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.path.insert(0, str(Path(__file__).parent / 'handover'))
 sys.path.insert(0, str(Path(sys.argv[3]) / 'client/python/inferd'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from test_model_life import Server, place_model, write_model
+from life_case import Server, place_model, write_model
 from raw_client import TYPES, Raw
 
 FLAG_PERSIST = 105  # a method

@@ -8,10 +8,10 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from test_model_life import (
+from life_case import (
     DAEMON,
     INFERCTL,
     Server,
