@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/system/caller.h"
+
 #define BACKLOG 512
-// The most groups that a process can have on Linux.
-#define GROUPS_MAX 65536
 
 void inf_listener_init(struct inf_listener *listener)
 {
@@ -136,21 +136,6 @@ void inf_listener_close(struct inf_listener *listener)
     inf_listener_init(listener);
 }
 
-static bool is_member(int fd, gid_t group)
-{
-    socklen_t size = 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE ||
-        size > GROUPS_MAX * sizeof(gid_t))
-        return false;
-    gid_t *groups = malloc(size);
-    bool member = false;
-    if (groups != NULL && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
-        for (size_t i = 0; i < size / sizeof *groups; i++)
-            member |= groups[i] == group;
-    free(groups);
-    return member;
-}
-
 enum inf_code inf_peer_credentials(int fd, gid_t group, struct inf_credentials *credentials,
                                    struct inf_error *err)
 {
@@ -160,6 +145,9 @@ enum inf_code inf_peer_credentials(int fd, gid_t group, struct inf_credentials *
         return inf_fail(err, INF_UNAVAILABLE, "SO_PEERCRED: %s", strerror(errno));
     credentials->uid = peer.uid;
     credentials->pid = peer.pid;
-    credentials->in_group = group != (gid_t)-1 && (peer.gid == group || is_member(fd, group));
+    struct inf_caller caller;
+    inf_caller_init(&caller, fd, peer.uid, false);
+    credentials->in_group = group != (gid_t)-1 && inf_caller_is_member(&caller, group);
+    inf_caller_fini(&caller);
     return INF_OK;
 }

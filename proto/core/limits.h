@@ -92,6 +92,9 @@
 // in one variable of the environment. Linux limits it to 128 KiB, and starts no process with more.
 #define INF_LIMIT_STORED_FDS 4096u
 
+// The most groups of a client that count where rights depend on groups.
+#define INF_LIMIT_PEER_GROUPS 4096u
+
 // --- sessions ---
 #define INF_LIMIT_SESSIONS 256u // most sessions that may be open on one connection
 // Maximum number of tensors that one session keeps.
