@@ -64,7 +64,8 @@ static void notify_serving(struct daemon *daemon,
 {
     char status[80];
     snprintf(status, sizeof status, "serving; models: %u, loading: %u",
-             inf_model_store_list(daemon->store, NULL, 0), inf_model_store_pending(daemon->store));
+             inf_model_store_list(daemon->store, NULL, NULL, 0),
+             inf_model_store_pending(daemon->store));
     tell(daemon->notify, status);
 }
 

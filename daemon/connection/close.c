@@ -28,6 +28,7 @@ void inf_connection_free(struct inf_connection *connection)
     }
     inf_quota_unref(&connection->user);
     inf_reply_writer_unref(&connection->writer);
+    inf_caller_fini(&connection->caller);
     free(connection);
 }
 

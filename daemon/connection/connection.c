@@ -221,6 +221,7 @@ static enum inf_code init_connection(struct inf_connection *connection, struct i
     connection->uid = peer->uid;
     connection->pid = peer->pid;
     connection->admin = peer->admin;
+    inf_caller_init(&connection->caller, peer->fd, peer->uid, peer->admin);
     connection->opened_ns = inf_clock_ns();
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
                                                 .data_bytes = INF_LIMIT_DATA_BYTES};

@@ -170,6 +170,7 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .uid = connection->uid,
                                   .pid = connection->pid,
                                   .admin = connection->admin,
+                                  .caller = &connection->caller,
                                   .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
                                   .writer =
                                       answers_directly(connection) ? connection->writer : NULL,

@@ -8,6 +8,7 @@
 #include "daemon/handover/handover.h"
 #include "daemon/output/output_queue.h"
 #include "daemon/output/reply_writer.h"
+#include "daemon/system/caller.h"
 #include "proto/core/utf8.h"
 #include "proto/wire/assembler.h"
 
@@ -93,10 +94,11 @@ struct inf_connection {
     // when `writer` takes over closing the socket, which refunds it.
     bool socket_charged;
     bool admin;
-    uint64_t id;            // number by which clients name this connection; not reused
-    struct inf_quoted name; // name of the client, from its HELLO frame
-    uint64_t requests;      // number of REQUEST frames so far
-    uint64_t data_bytes;    // bytes of data in all REQUEST and DATA frames so far
+    struct inf_caller caller; // the client again, with its groups
+    uint64_t id;              // number by which clients name this connection; not reused
+    struct inf_quoted name;   // name of the client, from its HELLO frame
+    uint64_t requests;        // number of REQUEST frames so far
+    uint64_t data_bytes;      // bytes of data in all REQUEST and DATA frames so far
 
     struct inf_kept *kept;         // NULL: the connection ends with the process
     uint32_t frame_pending_plus_1; // entry of the frame that is being handled, plus 1; 0: none

@@ -357,19 +357,35 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
+// Reads the settings file of the model, and finds out who may use the model. If the settings are
+// wrong, that is admins only; the store uses it if it does not know better.
+static enum inf_code read_config_file(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_model_location *location = &load->location;
+    struct inf_load_model_job *model = &load->job->model;
+    int fd = location->config_fd;
+    enum inf_code code = INF_OK;
+    location->config_fd = -1;
+    inf_model_config_init(&load->config);
+    if (fd >= 0)
+        code = inf_model_config_read(&load->config, fd, location->config_file, err);
+    model->access = (struct inf_access){.is_restricted = true};
+    if (code == INF_OK)
+        code = inf_access_resolve(&model->access, load->config.allow_users,
+                                  load->config.allow_groups, err);
+    model->has_access = true;
+    model->access_failed = code != INF_OK;
+    return code;
+}
+
 // Reads the settings of the model: first those from its settings file, then those that admins set.
 static enum inf_code read_config(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
-    struct inf_model_location *location = &load->location;
-    int fd = location->config_fd;
-    location->config_fd = -1;
     if (job->model.config_complete) {
         load->config = job->model.config;
     } else {
-        inf_model_config_init(&load->config);
-        if (fd >= 0)
-            INF_TRY(inf_model_config_read(&load->config, fd, location->config_file, err));
+        INF_TRY(read_config_file(load, err));
         if (load->options->persisted != NULL && !job->model.forgets)
             inf_model_config_take_persisted(&load->config, load->options->persisted, job->name);
         inf_model_config_take_asked(&load->config, &job->model.config);
@@ -377,6 +393,8 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
             inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
             INF_ORIGIN_DEFAULT;
     }
+    job->model.has_settings = true;
+    job->model.settings = load->config;
     return inf_model_device_choose(&load->config, load->options->devices, job->model.default_device,
                                    job->model.rules.power, &load->allow, &load->pinned, err);
 }

@@ -89,7 +89,13 @@ struct inf_load_model_job {
     enum inf_room_answer room;          // whether there was room in the budget of memory
     struct inf_model_versions versions; // the versions to serve; only set if `pin` is ""
     bool unchanged;                     // `known` is still up to date
-    struct inf_served *served; // the loaded model, one reference; NULL: failed, or unchanged
+    // `access` is set, even if the load failed later. `access_failed`: the settings that say who
+    // may use the model cannot be read.
+    bool has_access, access_failed;
+    struct inf_access access;         // who may use the model
+    bool has_settings;                // `settings` is set
+    struct inf_model_config settings; // all settings of the model
+    struct inf_served *served;        // the loaded model, one reference; NULL: failed, or unchanged
 };
 
 // Lists the models of the repository.

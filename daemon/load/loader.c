@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "backends/storage/file.h"
 #include "daemon/load/load.h"
 #include "daemon/load/loader_state.h"
 #include "daemon/load/precompile.h"

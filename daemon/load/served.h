@@ -22,6 +22,7 @@
 #include "daemon/model/served_shapes.h"
 #include "daemon/policy/batch_ladder.h"
 #include "daemon/policy/latency_watch.h"
+#include "daemon/policy/model_quota.h"
 #include "proto/core/limits.h"
 
 struct inf_loader;
@@ -69,8 +70,13 @@ struct inf_served {
     struct inf_model *model;        // graph and executables of the model; one reference
     struct inf_device *device;      // runs the model unless a request names another; one reference
     struct inf_placement placement; // why the model runs on `device`
-    struct inf_model_config config; // the settings that the model was loaded with
-    enum inf_precision precision;   // the precision that the settings ask for
+    // The settings that the model was loaded with. The loop replaces those that take effect without
+    // a load (inf_model_config_take_live()); other threads do not read them.
+    struct inf_model_config config;
+    // The account of the model for all its versions; one reference, which the store sets when it
+    // begins to serve the model. Only the loop uses the account.
+    struct inf_model_quota *quota;
+    enum inf_precision precision;                // the precision that the settings ask for
     char precision_reason[INF_PRECISION_REASON]; // why the model computes in its present precision
     // Precision of the warm-up run; AUTO: there was no warm-up run.
     enum inf_precision warm_precision;

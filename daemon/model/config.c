@@ -147,11 +147,47 @@ enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
     return (enum inf_origin)config->origins[id];
 }
 
+// The settings that only the loop reads, at each use.
+static const bool is_live[INF_MODEL_FLAG_COUNT] = {
+    [INF_MODEL_FLAG_ID_versions] = true,
+    [INF_MODEL_FLAG_ID_labels] = true,
+    [INF_MODEL_FLAG_ID_allow_users] = true,
+    [INF_MODEL_FLAG_ID_allow_groups] = true,
+    [INF_MODEL_FLAG_ID_requests_max] = true,
+    [INF_MODEL_FLAG_ID_requests_per_second_max] = true,
+    [INF_MODEL_FLAG_ID_session_bytes_max] = true,
+    [INF_MODEL_FLAG_ID_priority] = true,
+    [INF_MODEL_FLAG_ID_priority_max] = true,
+};
+
+void inf_model_config_take_live(struct inf_model_config *config,
+                                const struct inf_model_config *from)
+{
+    for (size_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        const struct inf_flag *flag = &flags[i];
+        size_t size = flag->type == INF_FLAG_U32   ? sizeof(uint32_t)
+                      : flag->type == INF_FLAG_U64 ? sizeof(uint64_t)
+                                                   : INF_CONFIG_TEXT;
+        if (!is_live[i])
+            continue;
+        assert(flag->type != INF_FLAG_BOOL && flag->type != INF_FLAG_REAL);
+        memcpy((char *)config + flag->offset, (const char *)from + flag->offset, size);
+        config->origins[i] = from->origins[i];
+    }
+}
+
+enum inf_model_priority inf_model_priority_parse(const char *text)
+{
+    return strcmp(text, "high") == 0  ? INF_MODEL_PRIORITY_HIGH
+           : strcmp(text, "low") == 0 ? INF_MODEL_PRIORITY_LOW
+                                      : INF_MODEL_PRIORITY_NORMAL;
+}
+
 bool inf_model_config_loads_same(const struct inf_model_config *a, const struct inf_model_config *b)
 {
     for (size_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
         char text[2][INF_CONFIG_TEXT];
-        if (i == INF_MODEL_FLAG_ID_versions || i == INF_MODEL_FLAG_ID_labels)
+        if (is_live[i])
             continue;
         if (strcmp(inf_flag_print(a, &flags[i], text[0]), inf_flag_print(b, &flags[i], text[1])) !=
             0)

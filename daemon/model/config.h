@@ -50,6 +50,13 @@ struct inf_model_config {
     bool pinned;
     char versions[INF_CONFIG_TEXT];
     char labels[INF_CONFIG_TEXT];
+    char allow_users[INF_CONFIG_TEXT];
+    char allow_groups[INF_CONFIG_TEXT];
+    uint32_t requests_max;
+    uint32_t requests_per_second_max;
+    uint64_t session_bytes_max;
+    char priority[INF_CONFIG_TEXT];
+    char priority_max[INF_CONFIG_TEXT];
     uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each flag
 };
 
@@ -87,10 +94,24 @@ enum inf_code inf_model_config_persist(struct inf_model_config *config,
 void inf_model_config_take_asked(struct inf_model_config *config,
                                  const struct inf_model_config *from);
 
-// Returns true if `a` and `b` are equal except for the settings `versions` and `labels`, which take
-// effect without loading the model again.
+// Returns true if `a` and `b` are equal except for the settings that take effect without loading
+// the model again: versions, labels, access lists, quotas and priorities.
 bool inf_model_config_loads_same(const struct inf_model_config *a,
                                  const struct inf_model_config *b);
+
+// Copies the settings from `from` that take effect without loading the model again.
+void inf_model_config_take_live(struct inf_model_config *config,
+                                const struct inf_model_config *from);
+
+// The ranks of priorities, from low to high.
+enum inf_model_priority {
+    INF_MODEL_PRIORITY_LOW,
+    INF_MODEL_PRIORITY_NORMAL,
+    INF_MODEL_PRIORITY_HIGH,
+};
+
+// Returns the rank of "low", "normal" or "high".
+enum inf_model_priority inf_model_priority_parse(const char *text);
 
 // Returns where the value of a flag came from.
 enum inf_origin inf_model_config_origin(const struct inf_model_config *config,

@@ -97,6 +97,40 @@ bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer)
 
 // --- counting the references of a session, and finding its tensors ---
 
+// Refunds memory to the user, and to the model that the session belongs to.
+static void refund_bytes(struct inf_session *session, uint64_t bytes) INF_ON_LOOP
+{
+    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, bytes);
+    if (session->model != NULL)
+        inf_model_quota_refund_session(session->model, bytes);
+}
+
+// Charges memory to the user, and to the model that the session belongs to.
+static enum inf_code charge_bytes(struct inf_session *session, uint64_t bytes,
+                                  struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, bytes, err));
+    if (session->model == NULL)
+        return INF_OK;
+    enum inf_code code = inf_model_quota_charge_session(session->model, bytes, err);
+    if (code != INF_OK)
+        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, bytes);
+    return code;
+}
+
+enum inf_code inf_session_bind_model(struct inf_session *session, struct inf_model_quota *model,
+                                     struct inf_error *err)
+{
+    if (session->model != NULL)
+        return INF_OK;
+    enum inf_code code =
+        inf_model_quota_charge_session(model, session->charged_bytes + session->fixed_bytes, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "session %" PRIu64, session->id);
+    session->model = inf_model_quota_ref(model);
+    return INF_OK;
+}
+
 static void free_session(struct inf_session *session) INF_ON_LOOP
 {
     for (uint32_t i = 0; i < session->tensor_count; i++) {
@@ -109,8 +143,8 @@ static void free_session(struct inf_session *session) INF_ON_LOOP
     }
     session->counters->sessions--;
     session->counters->session_bytes -= session->charged_bytes;
-    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES,
-                     session->charged_bytes + session->fixed_bytes);
+    refund_bytes(session, session->charged_bytes + session->fixed_bytes);
+    inf_model_quota_unref(&session->model);
     inf_quota_unref(&session->user);
     free(session);
 }
@@ -141,7 +175,7 @@ void inf_session_unref(struct inf_session **pointer)
 static enum inf_code charge_fixed(struct inf_session *session, uint64_t bytes,
                                   struct inf_error *err) INF_ON_LOOP
 {
-    INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, bytes, err));
+    INF_TRY(charge_bytes(session, bytes, err));
     session->fixed_bytes += bytes;
     return INF_OK;
 }
@@ -229,7 +263,7 @@ static enum inf_code charge_tensor(struct inf_session *session, struct inf_sessi
 {
     uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
     if (bytes < tensor->charged_bytes) {
-        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, tensor->charged_bytes - bytes);
+        refund_bytes(session, tensor->charged_bytes - bytes);
     } else {
         uint64_t more = bytes - tensor->charged_bytes;
         if (!inf_range_ok(session->charged_bytes, more, INF_LIMIT_SESSION_BYTES))
@@ -238,7 +272,7 @@ static enum inf_code charge_tensor(struct inf_session *session, struct inf_sessi
                                    " bytes, the limit is %" PRIu64,
                                    session->id, tensor->name, session->charged_bytes + more,
                                    INF_LIMIT_SESSION_BYTES);
-        INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, more, err));
+        INF_TRY(charge_bytes(session, more, err));
     }
     session->counters->session_bytes += bytes - tensor->charged_bytes;
     session->charged_bytes += bytes - tensor->charged_bytes;
@@ -461,6 +495,8 @@ static enum inf_code copy_session(struct inf_session_table *table, struct inf_se
     struct inf_session *source;
     INF_TRY(inf_session_find(table, source_id, &source, err));
     INF_TRY(check_idle(source, err));
+    if (source->model != NULL)
+        INF_TRY(inf_session_bind_model(session, source->model, err));
     for (uint32_t i = 0; i < source->tensor_count; i++)
         INF_TRY(copy_tensor(session, source->tensors[i], err));
     return INF_OK;

@@ -8,6 +8,7 @@
 #define INF_DAEMON_RESOURCE_SESSION_H
 
 #include "backends/base/role.h"
+#include "daemon/policy/model_quota.h"
 #include "daemon/resource/quota.h"
 #include "daemon/system/counters.h"
 #include "proto/wire/message.h"
@@ -56,6 +57,8 @@ struct inf_session {
     uint64_t charged_bytes; // bytes charged to the user for the values of all tensors
     uint64_t fixed_bytes;   // bytes charged to the user for the session itself and for names
     struct inf_quota_user *user;
+    // The account of the model that used the session first; one reference. NULL: none has.
+    struct inf_model_quota *model;
     struct inf_counters *counters;
     // `active` is the job that the scheduler has. Accepted jobs wait behind it, linked by
     // session_next.
@@ -115,6 +118,13 @@ enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id,
 enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Charges a session from now on to the account of a model too, with what it holds. Does nothing if
+// the session belongs to an account already: that of the model that used it first.
+//
+// INF_EXHAUSTED  (QUOTA_BYTES) the sessions of the model would have too much memory.
+enum inf_code inf_session_bind_model(struct inf_session *session, struct inf_model_quota *model,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Records that a session is used now, so that a restart keeps it rather than older ones.
 void inf_session_note_use(struct inf_session *session) INF_ON_LOOP;

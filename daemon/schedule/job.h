@@ -152,7 +152,8 @@ struct inf_job {
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // one reference each; NULL: in `data`
     uint32_t order_count; // number of elements of `order`, the outputs in the request's order
     uint8_t order[INF_LIMIT_TENSORS];
-    bool shadowed; // the shadow check will compute the answer again
+    bool is_model_charged; // the account of the model is charged for the request
+    bool shadowed;         // the shadow check will compute the answer again
     // True: the request is run again, and every node is logged (debug mode).
     bool traced;
     struct inf_session *session; // session of the request; a reference; NULL: none

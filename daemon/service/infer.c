@@ -15,6 +15,9 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tracing.h"
 
+// When a client may try again if too many requests for the model are in flight.
+#define MODEL_RETRY_MS 10u
+
 static struct inf_job *acquire_job(struct inf_service *service)
 {
     struct inf_call *unused = service->unused_jobs;
@@ -34,7 +37,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->call.answered = false;
     job->place = INF_JOB_LOOP;
     job->kept_input_count = job->kept_output_count = 0;
-    job->shadowed = job->traced = false;
+    job->shadowed = job->traced = job->is_model_charged = false;
     job->result.sample = NULL;
     job->result.flags = job->result.padded_to = 0;
     job->result.start_ns = 0;
@@ -57,29 +60,62 @@ void inf_service_release_job(struct inf_service *service, struct inf_job *job)
     inf_pool_release(service->options.pool, job->result.data, job->result.data_capacity);
     job->data = job->result.data = NULL;
     inf_shadow_sample_destroy(&job->result.sample);
+    if (job->is_model_charged)
+        inf_model_quota_end_request(job->served->quota);
     inf_served_unref(&job->served);
     inf_reply_writer_unref(&job->direct.writer);
     job->call.next = service->unused_jobs;
     service->unused_jobs = &job->call;
 }
 
-static enum inf_priority translate_priority(enum inf_wire_priority priority)
+// Charges the account of the model for a request.
+static enum inf_code charge_model(struct inf_job *job, struct inf_fault *fault) INF_ON_LOOP
 {
-    static const enum inf_priority priorities[] = {
-        [INF_WIRE_PRIORITY_NORMAL] = INF_PRIORITY_NORMAL,
-        [INF_WIRE_PRIORITY_HIGH] = INF_PRIORITY_HIGH,
-        [INF_WIRE_PRIORITY_LOW] = INF_PRIORITY_LOW,
+    uint64_t wait_ns = 0;
+    if (job->served->quota == NULL)
+        return INF_OK;
+    enum inf_code code = inf_model_quota_begin_request(job->served->quota, job->served->name,
+                                                       inf_clock_ns(), &wait_ns, &fault->err);
+    job->is_model_charged = code == INF_OK;
+    if (code != INF_OK) {
+        fault->phase = "queue";
+        fault->retry_after_ms =
+            wait_ns > 0 ? (uint32_t)(wait_ns / INF_NS_PER_MS) + 1 : MODEL_RETRY_MS;
+    }
+    return code;
+}
+
+// Returns the priority of a request: the one that it names or that of the model, but no higher one
+// than the model allows. On the wire, a request that names none has the priority NORMAL.
+static enum inf_priority choose_priority(const struct inf_model_quota *quota,
+                                         enum inf_wire_priority priority)
+{
+    static const enum inf_model_priority ranks[] = {
+        [INF_WIRE_PRIORITY_NORMAL] = INF_MODEL_PRIORITY_NORMAL,
+        [INF_WIRE_PRIORITY_HIGH] = INF_MODEL_PRIORITY_HIGH,
+        [INF_WIRE_PRIORITY_LOW] = INF_MODEL_PRIORITY_LOW,
     };
-    return priorities[priority];
+    static const enum inf_priority priorities[] = {
+        [INF_MODEL_PRIORITY_NORMAL] = INF_PRIORITY_NORMAL,
+        [INF_MODEL_PRIORITY_HIGH] = INF_PRIORITY_HIGH,
+        [INF_MODEL_PRIORITY_LOW] = INF_PRIORITY_LOW,
+    };
+    uint32_t rank = ranks[priority];
+    if (quota != NULL && priority == INF_WIRE_PRIORITY_NORMAL)
+        rank = quota->priority;
+    if (quota != NULL)
+        rank = INF_MIN(rank, quota->priority_max);
+    return priorities[rank];
 }
 
 static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
                               struct inf_request *request, struct inf_fault *fault) INF_ON_LOOP
 {
     const struct inf_infer_request *infer = &service->request.infer_request;
-    INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
-                                 &job->served, &fault->err));
+    INF_TRY(inf_model_store_find(service->options.store, request->caller, infer->model_name,
+                                 infer->model_version, &job->served, &fault->err));
     inf_fault_model(fault, NULL, job->served->version);
+    INF_TRY(charge_model(job, fault));
     INF_TRY(inf_service_choose_run_options(service, job, request, fault));
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     if (graph->input_count > INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS)
@@ -109,7 +145,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->queue_entry.model = (uintptr_t)job->served;
     job->slot_limits = (struct inf_slot_limits){.runs_max = job->served->config.runs_max,
                                                 .reserved = job->served->config.reserve_slots};
-    job->queue_entry.priority = translate_priority(infer->priority);
+    job->queue_entry.priority = choose_priority(job->served->quota, infer->priority);
     job->deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->timeout_ns);
     job->queue_deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->queue_timeout_ns);
     return INF_OK;

@@ -109,8 +109,8 @@ enum inf_code inf_service_model_inspect(struct inf_service *service, struct inf_
     const struct inf_infer_request *infer = &service->request.infer_request;
     struct inf_served *served = NULL;
     inf_fault_model(fault, infer->model_name, infer->model_version);
-    INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
-                                 &served, &fault->err));
+    INF_TRY(inf_model_store_find(service->options.store, NULL, infer->model_name,
+                                 infer->model_version, &served, &fault->err));
     service->inspection = calloc(1, sizeof *service->inspection);
     enum inf_code code =
         service->inspection == NULL

@@ -2,6 +2,7 @@
 // Implements the Metrics method: collects the numbers of all parts of the daemon, and writes them
 // as a text for monitoring systems. The numbers of requests come from daemon/observe/metrics.h;
 // all others are read from their owners when a client asks.
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -72,8 +73,8 @@ static void print_models(struct inf_service *service, struct inf_exposition *out
                                         [INF_MODEL_IDLE] = "idle",
                                         [INF_MODEL_FAILED] = "failed"};
     uint64_t numbers[INF_ARRAY_LENGTH(names)] = {0};
-    uint32_t count =
-        inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
+    uint32_t count = inf_model_store_list(service->options.store, NULL, service->model_rows,
+                                          INF_SERVICE_MODELS_MAX);
     for (uint32_t i = 0; i < INF_MIN(count, INF_SERVICE_MODELS_MAX); i++)
         numbers[service->model_rows[i].state]++;
     inf_exposition_metric(out, INF_METRIC_MODELS);
@@ -97,6 +98,39 @@ static void print_models(struct inf_service *service, struct inf_exposition *out
     print_one(out, INF_METRIC_CHECKED, shadow.checked);
     print_one(out, INF_METRIC_DRIFTED, shadow.drifted);
     print_one(out, INF_METRIC_UNCHECKED, shadow.dropped);
+}
+
+// Writes one metric of the quotas of all models that the reader may use and whose settings limit
+// the quota.
+static void print_quota_metric(const struct inf_service *service, uint32_t count,
+                               enum inf_metric_id id, size_t offset, struct inf_exposition *out)
+{
+    inf_exposition_metric(out, id);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_model_row *row = &service->model_rows[i];
+        if (row->quota == NULL)
+            continue;
+        const uint64_t *numbers = (const void *)((const char *)row->quota + offset);
+        for (enum inf_model_quota_kind kind = 0; kind < INF_MODEL_QUOTA_KINDS; kind++)
+            if (row->quota->most[kind] > 0)
+                inf_exposition_sample(out,
+                                      (const char *const[]){row->name, inf_model_quota_name(kind)},
+                                      numbers[kind]);
+    }
+}
+
+static void print_quotas(struct inf_service *service, struct inf_caller *caller,
+                         struct inf_exposition *out) INF_ON_LOOP
+{
+    uint32_t count = inf_model_store_list(service->options.store, caller, service->model_rows,
+                                          INF_SERVICE_MODELS_MAX);
+    count = INF_MIN(count, INF_SERVICE_MODELS_MAX);
+    print_quota_metric(service, count, INF_METRIC_QUOTA_LIMIT,
+                       offsetof(struct inf_model_quota, most), out);
+    print_quota_metric(service, count, INF_METRIC_QUOTA_HELD,
+                       offsetof(struct inf_model_quota, held), out);
+    print_quota_metric(service, count, INF_METRIC_QUOTA_REFUSED,
+                       offsetof(struct inf_model_quota, refused), out);
 }
 
 // What the metrics say about one device.
@@ -239,6 +273,7 @@ static enum inf_code print_metrics(struct inf_service *service, const struct inf
     print_process(service, &out);
     inf_metrics_print(service->metrics, &reader, &out);
     print_models(service, &out);
+    print_quotas(service, request->caller, &out);
     print_devices(service, &out);
     print_memory(service, &out);
     print_budget(service, &out);

@@ -7,12 +7,11 @@
 enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
     const struct inf_model_request *model = &service->request.model;
     struct inf_served *served = NULL;
     inf_fault_model(fault, model->name, model->version);
-    enum inf_code code = inf_model_store_find(service->options.store, model->name, model->version,
-                                              &served, &fault->err);
+    enum inf_code code = inf_model_store_find(service->options.store, request->caller, model->name,
+                                              model->version, &served, &fault->err);
     inf_served_unref(&served);
     // If the model is loading or failed to load, the answer is "not ready". If the model is
     // unknown, the request fails.
@@ -38,12 +37,11 @@ static uint32_t describe_ports(const struct inf_graph *graph, const struct inf_p
 enum inf_code inf_service_model_metadata(struct inf_service *service, struct inf_request *request,
                                          struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
     const struct inf_model_request *model = &service->request.model;
     struct inf_served *served = NULL;
     inf_fault_model(fault, model->name, model->version);
-    INF_TRY(inf_model_store_find(service->options.store, model->name, model->version, &served,
-                                 &fault->err));
+    INF_TRY(inf_model_store_find(service->options.store, request->caller, model->name,
+                                 model->version, &served, &fault->err));
     // The names in the graph stay valid after the reference to the model is dropped, because the
     // store keeps the model until it handles its next event.
     const struct inf_graph *graph = inf_model_graph(served->model);

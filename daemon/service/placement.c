@@ -139,12 +139,12 @@ static enum inf_precision find_precision(const struct inf_served *served)
 enum inf_code inf_service_model_placement(struct inf_service *service, struct inf_request *request,
                                           struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
     struct inf_served *served = NULL;
     const char *name = service->request.placement_request.name;
     const char *version = service->request.placement_request.version;
     inf_fault_model(fault, name, version);
-    INF_TRY(inf_model_store_find(service->options.store, name, version, &served, &fault->err));
+    INF_TRY(inf_model_store_find(service->options.store, request->caller, name, version, &served,
+                                 &fault->err));
     // The texts stay valid after the reference is dropped, because the store keeps the model until
     // it handles its next event.
     const struct inf_placement *placement = &served->placement;

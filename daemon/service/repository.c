@@ -18,9 +18,8 @@ static const char *const state_names[] = {
 enum inf_code inf_service_repository_index(struct inf_service *service, struct inf_request *request,
                                            struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
-    uint32_t count =
-        inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
+    uint32_t count = inf_model_store_list(service->options.store, request->caller,
+                                          service->model_rows, INF_SERVICE_MODELS_MAX);
     if (count == 0 && inf_model_store_reads_repository(service->options.store))
         return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "no model is known yet: the repository is being read");

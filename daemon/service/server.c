@@ -60,8 +60,8 @@ uint64_t inf_service_resident_bytes(const struct inf_service *service)
 
 static uint32_t count_ready_models(struct inf_service *service) INF_ON_LOOP
 {
-    uint32_t count =
-        inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
+    uint32_t count = inf_model_store_list(service->options.store, NULL, service->model_rows,
+                                          INF_SERVICE_MODELS_MAX);
     uint32_t ready = 0;
     for (uint32_t i = 0; i < INF_MIN(count, INF_SERVICE_MODELS_MAX); i++)
         ready += service->model_rows[i].state == INF_MODEL_READY;

@@ -16,6 +16,7 @@
 #include "daemon/schedule/fault.h"
 #include "daemon/service/environment.h"
 #include "daemon/store/store.h"
+#include "daemon/system/caller.h"
 #include "daemon/system/counters.h"
 #include "proto/wire/message.h"
 
@@ -77,6 +78,7 @@ struct inf_request {
     uint32_t uid;                    // user id of the client
     int32_t pid;                     // process id of the client when it connected
     bool admin;                      // true: the client is an admin
+    struct inf_caller *caller;       // the client, for rights that depend on its groups; borrowed
     uint32_t reply_bytes_max;        // the most bytes in the data segment of the reply
     struct inf_reply_writer *writer; // lets a worker write the reply; NULL: the loop replies
     uint64_t client_id;              // number of the connection that sent the request

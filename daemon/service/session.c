@@ -13,7 +13,7 @@
 
 // Finds the state pairs of the model that a session is opened for. *out_served is a reference to
 // the model, even on failure; the names of the pairs point into the model.
-static enum inf_code find_state_pairs(struct inf_service *service,
+static enum inf_code find_state_pairs(struct inf_service *service, struct inf_caller *caller,
                                       struct inf_session_message *message,
                                       struct inf_served **out_served,
                                       struct inf_fault *fault) INF_ON_LOOP
@@ -21,7 +21,7 @@ static enum inf_code find_state_pairs(struct inf_service *service,
     struct inf_state_pair pairs[INF_LIMIT_TENSORS];
     uint32_t count = 0;
     inf_fault_model(fault, message->model_name, message->model_version);
-    INF_TRY(inf_model_store_find(service->options.store, message->model_name,
+    INF_TRY(inf_model_store_find(service->options.store, caller, message->model_name,
                                  message->model_version, out_served, &fault->err));
     const struct inf_graph *graph = inf_model_graph((*out_served)->model);
     INF_TRY(inf_state_pairs_find(graph, (*out_served)->config.session_pairs, pairs, &count,
@@ -47,7 +47,7 @@ enum inf_code inf_service_session_open(struct inf_service *service, struct inf_r
     struct inf_served *served = NULL;
     enum inf_code code = INF_OK;
     if (message->model_name[0] != '\0')
-        code = find_state_pairs(service, message, &served, fault);
+        code = find_state_pairs(service, request->caller, message, &served, fault);
     if (code == INF_OK)
         code = inf_session_open(request->sessions, message, &fault->err);
     inf_served_unref(&served);
@@ -168,6 +168,8 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     struct inf_session *session = NULL;
     INF_TRY(inf_session_find(request->sessions, infer->session_id, &session, &fault->err));
     job->session = inf_session_ref(session);
+    if (job->served->quota != NULL)
+        INF_TRY(inf_session_bind_model(session, job->served->quota, &fault->err));
     INF_TRY(join_named_tensors(job, graph, infer, &fault->err));
     for (uint32_t i = 0; i < job->kept_input_count; i++)
         given |= (uint64_t)1 << job->kept_inputs[i].port;

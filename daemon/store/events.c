@@ -225,6 +225,53 @@ static void continue_counters(struct inf_served *served, const struct inf_served
     }
 }
 
+// Gives a model that will be served, and its signatures, the account of the model.
+static void share_quota(const struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
+{
+    const struct inf_model_entry *model = inf_model_table_find(&store->table, served->name, "");
+    if (model == NULL)
+        return;
+    served->quota = inf_model_quota_ref(model->quota);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            served->signatures[i].served->quota = inf_model_quota_ref(model->quota);
+}
+
+// Applies the settings of a model that take effect without a load: to its account, and to what is
+// served of it in all versions.
+static void apply_live_settings(struct inf_model_store *store, struct inf_model_entry *model,
+                                const struct inf_model_config *settings) INF_ON_LOOP
+{
+    struct inf_model_quota *quota = model->quota;
+    quota->most[INF_MODEL_QUOTA_REQUESTS] = settings->requests_max;
+    quota->most[INF_MODEL_QUOTA_RATE] = settings->requests_per_second_max;
+    quota->most[INF_MODEL_QUOTA_SESSION_BYTES] = settings->session_bytes_max;
+    quota->priority = (uint8_t)inf_model_priority_parse(settings->priority);
+    quota->priority_max = (uint8_t)inf_model_priority_parse(settings->priority_max);
+    for (struct inf_model_entry *entry = model; entry != NULL;
+         entry = inf_model_table_next_pin(&store->table, model->name, entry->pin)) {
+        struct inf_served *served = entry->served;
+        if (served != NULL)
+            inf_model_config_take_live(&served->config, settings);
+        for (uint32_t i = 0; served != NULL && i < served->signature_count; i++)
+            if (served->signatures[i].served != NULL)
+                inf_model_config_take_live(&served->signatures[i].served->config, settings);
+    }
+}
+
+// Notes who may use a model. If its settings could not be read, the lists stay that were read
+// before; if there are none, only admins may use the model. The lists beside a file that an admin
+// could not load do not replace those of the repository.
+static void note_access(struct inf_model_entry *model, const struct inf_load_model_job *job,
+                        bool loaded) INF_ON_LOOP
+{
+    bool outside = job->path[0] != '\0' || job->directory_fd >= 0;
+    if (!job->has_access || (job->access_failed && model->access_known) || (outside && !loaded))
+        return;
+    model->access = job->access;
+    model->access_known = !job->access_failed;
+}
+
 // Has the plans of a model and of its further signatures kept, as far as they are not kept yet.
 static void submit_plans(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
 {
@@ -270,6 +317,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     // If the model was only placed again, clients see the same model, so its counters continue.
     if (job->base != NULL)
         continue_counters(job->model.served, job->base);
+    share_quota(store, job->model.served);
     if (entry->pin[0] == '\0' && entry->served != NULL &&
         strcmp(entry->served->version, job->model.served->version) != 0)
         keep_version(store, entry, &job->model.versions);
@@ -316,12 +364,16 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     entry->pending--;
     if (job->kind != INF_LOAD_JOB_MODEL)
         return;
+    struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
+    if (model != NULL)
+        note_access(model, &job->model, event->err.code == INF_OK);
     replace_served(store, entry, job, event);
+    if (model != NULL && job->model.has_settings && event->err.code == INF_OK)
+        apply_live_settings(store, model, &job->model.settings);
     if (event->err.code != INF_OK && is_gone(store, entry, event->err.reason)) {
         inf_model_table_remove(&store->table, job->name, job->pin);
         return;
     }
-    struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
     if (entry == model)
         sync_versions(store, entry, &job->model.versions);
     else if (model != NULL)

@@ -20,13 +20,15 @@ static bool is_default(const char *name)
     return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
 }
 
-// Finds a served model. If the model is idle, starts loading it and fails with LOADING.
-static enum inf_code find_served_entry(struct inf_model_store *store, const char *name,
-                                       const char *version, struct inf_model_entry **out_entry,
+// Finds a served model for a client (`caller` is NULL: for the daemon or an admin). If the model is
+// idle, starts loading it and fails with LOADING.
+static enum inf_code find_served_entry(struct inf_model_store *store, struct inf_caller *caller,
+                                       const char *name, const char *version,
+                                       struct inf_model_entry **out_entry,
                                        struct inf_error *err) INF_ON_LOOP
 {
-    enum inf_code code =
-        inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry, err);
+    enum inf_code code = inf_model_table_find_served(&store->table, name, version, caller,
+                                                     store->scans > 0, out_entry, err);
     if (code == INF_OK)
         (*out_entry)->awaited_until_ns = 0;
     if (code == INF_OK && (*out_entry)->leaving)
@@ -36,25 +38,26 @@ static enum inf_code find_served_entry(struct inf_model_store *store, const char
                                name);
     if (code != INF_PRECONDITION || !inf_store_wake(store, name, version))
         return code;
-    return inf_model_table_find_served(&store->table, name, version, store->scans > 0, out_entry,
-                                       err);
+    return inf_model_table_find_served(&store->table, name, version, caller, store->scans > 0,
+                                       out_entry, err);
 }
 
 // Finds the model that NAME or NAME:SIGNATURE names, and the entry that has it. The model is
 // borrowed from the entry. Otherwise like find_served_entry().
-static enum inf_code find_served(struct inf_model_store *store, const char *reference,
-                                 const char *version, struct inf_model_entry **out_entry,
-                                 struct inf_served **out_served, struct inf_error *err) INF_ON_LOOP
+static enum inf_code find_served(struct inf_model_store *store, struct inf_caller *caller,
+                                 const char *reference, const char *version,
+                                 struct inf_model_entry **out_entry, struct inf_served **out_served,
+                                 struct inf_error *err) INF_ON_LOOP
 {
     char name[INF_LIMIT_MODEL_NAME + 1];
     size_t length = strcspn(reference, ":");
     if (reference[length] == '\0') {
-        INF_TRY(find_served_entry(store, reference, version, out_entry, err));
+        INF_TRY(find_served_entry(store, caller, reference, version, out_entry, err));
         *out_served = (*out_entry)->served;
         return INF_OK;
     }
     snprintf(name, sizeof name, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), reference);
-    INF_TRY(find_served_entry(store, name, version, out_entry, err));
+    INF_TRY(find_served_entry(store, caller, name, version, out_entry, err));
     return inf_served_find_signature((*out_entry)->served, reference + length + 1, out_served, err);
 }
 
@@ -258,7 +261,7 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     struct inf_model_entry *entry;
     struct inf_device *device;
     INF_TRY(refuse_signature(request->name, "placed", err));
-    INF_TRY(find_served_entry(store, request->name, request->version, &entry, err));
+    INF_TRY(find_served_entry(store, NULL, request->name, request->version, &entry, err));
     load.config = entry->served->config;
     const struct {
         enum inf_model_flag_id id;
@@ -290,7 +293,7 @@ enum inf_code inf_model_store_forget_settings(struct inf_model_store *store, con
     struct inf_store_load load = {.token = token, .forgets = true};
     struct inf_model_entry *entry;
     INF_TRY(refuse_signature(name, "placed", err));
-    INF_TRY(find_served_entry(store, name, "", &entry, err));
+    INF_TRY(find_served_entry(store, NULL, name, "", &entry, err));
     if (entry->outside)
         return inf_fail(err, INF_PRECONDITION,
                         "model '%s' is not in the repository: load it again to forget settings",
@@ -307,7 +310,7 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
 {
     struct inf_model_entry *entry;
     INF_TRY(refuse_signature(name, "placed", err));
-    INF_TRY(find_served_entry(store, name, "", &entry, err));
+    INF_TRY(find_served_entry(store, NULL, name, "", &entry, err));
     if (entry->races + entry->pending > 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s' is being placed", name);
@@ -353,7 +356,7 @@ enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char 
 {
     struct inf_model_entry *entry;
     struct inf_served *served;
-    INF_TRY(find_served(store, name, "", &entry, &served, err));
+    INF_TRY(find_served(store, NULL, name, "", &entry, &served, err));
     INF_TRY(inf_store_check_room(store, entry, err));
     return inf_store_submit_inspection(store, entry, served, token, request, err);
 }
@@ -365,7 +368,7 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
     char wanted[INF_FLAG_WANTED_SIZE];
     struct inf_model_entry *entry;
     struct inf_served *served;
-    INF_TRY(find_served(store, request->name, request->version, &entry, &served, err));
+    INF_TRY(find_served(store, NULL, request->name, request->version, &entry, &served, err));
     struct inf_device *device = served->device;
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
@@ -404,6 +407,15 @@ int inf_model_store_fd(const struct inf_model_store *store)
 uint32_t inf_model_store_pending(const struct inf_model_store *store)
 {
     return store->pending;
+}
+
+bool inf_model_store_is_restricted(const struct inf_model_store *store, const char *reference)
+{
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    size_t length = strcspn(reference, ":");
+    snprintf(name, sizeof name, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), reference);
+    const struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
+    return entry != NULL && entry->access.is_restricted;
 }
 
 bool inf_model_store_reads_repository(const struct inf_model_store *store)

@@ -283,10 +283,14 @@ int inf_model_store_fd(const struct inf_model_store *store);
 bool inf_model_store_next_event(struct inf_model_store *store,
                                 struct inf_load_event *event) INF_NODISCARD INF_ON_LOOP;
 
-// Copies at most `capacity` rows of the list of models, sorted by name. Returns the number of all
-// models in the list.
-uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
-                              uint32_t capacity) INF_ON_LOOP;
+// Copies at most `capacity` rows of the list of models, sorted by name. The list has the models
+// that `caller` may use; NULL: all. Returns the number of all models in the list.
+uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *caller,
+                              struct inf_model_row *rows, uint32_t capacity) INF_ON_LOOP;
+
+// Returns true if not every client may use the model NAME or NAME:SIGNATURE.
+bool inf_model_store_is_restricted(const struct inf_model_store *store,
+                                   const char *reference) INF_ON_LOOP;
 
 // Returns true while the repository is being read. During that time, some models may not be listed
 // yet.

@@ -70,7 +70,11 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
     if (entry != NULL)
         return entry;
     entry = calloc(1, sizeof *entry);
-    if (entry == NULL || !reserve_entry(table)) {
+    if (entry != NULL && pin[0] == '\0')
+        entry->quota = inf_model_quota_create();
+    if (entry == NULL || (pin[0] == '\0' && entry->quota == NULL) || !reserve_entry(table)) {
+        if (entry != NULL)
+            inf_model_quota_unref(&entry->quota);
         free(entry);
         return NULL;
     }
@@ -88,6 +92,7 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
 static void free_entry(struct inf_model_entry *entry)
 {
     inf_served_unref(&entry->served);
+    inf_model_quota_unref(&entry->quota);
     free(entry);
 }
 
@@ -140,8 +145,9 @@ enum inf_code inf_model_table_find_version(const struct inf_model_table *table,
 }
 
 enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
-                                          const char *version, bool reading,
-                                          struct inf_model_entry **out_entry, struct inf_error *err)
+                                          const char *version, struct inf_caller *caller,
+                                          bool reading, struct inf_model_entry **out_entry,
+                                          struct inf_error *err)
 {
     struct inf_model_entry *entry = inf_model_table_find(table, name, "");
     if (entry == NULL && reading)
@@ -151,6 +157,11 @@ enum inf_code inf_model_table_find_served(const struct inf_model_table *table, c
     if (entry == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%.64s' is not loaded", name);
+    if (!inf_access_allows(&entry->access, caller))
+        return inf_fail_reason(err, INF_DENIED, INF_REASON_MODEL_ACL,
+                               "model '%s': user %u may not use it; wanted a user of its setting "
+                               "allow_users, a member of its allow_groups, or an admin",
+                               name, (unsigned)caller->uid);
     if (version[0] != '\0')
         INF_TRY(inf_model_table_find_version(table, entry, version, &entry, err));
     if (entry->served == NULL && entry->pending > 0)
@@ -182,8 +193,10 @@ static void fill_row(struct inf_model_row *row, const struct inf_model_table *ta
     *row = (struct inf_model_row){.device = "", .platform = ""};
     snprintf(row->name, sizeof row->name, "%s", entry->name);
     snprintf(row->reason, sizeof row->reason, "%s", entry->reason);
+    row->quota = entry->quota;
     const struct inf_served *served = entry->served;
     const struct inf_model_entry *model = inf_model_table_find(table, entry->name, "");
+    row->is_restricted = model != NULL && model->access.is_restricted;
     if (model != NULL)
         inf_version_labels_of(
             model->labels, served != NULL ? served->version : entry->pending_version, row->labels);
@@ -202,6 +215,7 @@ static void fill_signature(struct inf_model_row *row, const struct inf_model_row
                            const struct inf_served_signature *signature)
 {
     *row = *model;
+    row->quota = NULL;
     inf_served_signature_name(row->name, model->name, signature->key);
     snprintf(row->reason, sizeof row->reason, "%s", signature->reason);
     if (signature->served != NULL) {
@@ -213,13 +227,18 @@ static void fill_signature(struct inf_model_row *row, const struct inf_model_row
     row->memory_bytes = row->requests = row->macs = 0;
 }
 
-uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,
-                              uint32_t capacity)
+uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_caller *caller,
+                              struct inf_model_row *rows, uint32_t capacity)
 {
     uint32_t count = 0;
+    bool is_visible = true; // the entries of further versions follow that of the default version
     for (uint32_t i = 0; i < table->count; i++) {
         const struct inf_model_entry *entry = table->entries[i];
         struct inf_model_row own;
+        if (entry->pin[0] == '\0')
+            is_visible = inf_access_allows(&entry->access, caller);
+        if (!is_visible)
+            continue;
         uint32_t signatures = entry->served != NULL ? entry->served->signature_count : 0;
         if (count < capacity) {
             fill_row(&own, table, entry);

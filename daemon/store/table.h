@@ -33,6 +33,12 @@ struct inf_model_entry {
     // An admin has this model loaded from a file, no load of it has succeeded yet, and the
     // repository is not known to have it.
     bool is_new;
+    // Only in the entry of the default version: who may use the model. Until the first load has
+    // read the settings, `access_known` is false and every client may see the entry.
+    bool access_known;
+    struct inf_access access;
+    // Only in the entry of the default version: the account of the model; one reference.
+    struct inf_model_quota *quota;
     bool idle;                     // the model was unloaded; the next request loads it
     struct inf_model_config asked; // valid if `idle`: settings of the unloaded model
     uint64_t idle_bytes;           // memory of the model when it was unloaded; 0: not known
@@ -88,14 +94,15 @@ enum inf_code inf_model_table_find_version(const struct inf_model_table *table,
 
 // Finds the entry that serves `name` in `version`: a number, a label, or "" for the default
 // version. If `reading` is true, the repository is being read, so an unknown model counts as
-// loading.
+// loading. `caller` is the client that wants to use the model; NULL: the daemon itself.
 //
+// INF_DENIED       (MODEL_ACL) the client may not use the model, whatever its state.
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
 // INF_UNAVAILABLE  (LOADING) the model is being loaded.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
-                                          const char *version, bool reading,
-                                          struct inf_model_entry **out_entry,
+                                          const char *version, struct inf_caller *caller,
+                                          bool reading, struct inf_model_entry **out_entry,
                                           struct inf_error *err) INF_NODISCARD;
 
 enum inf_model_state {
@@ -117,11 +124,15 @@ struct inf_model_row {
     const char *device;   // state READY: name of the device; belongs to the device list
     const char *platform; // state READY: format of the model file; valid until the next event
     uint64_t memory_bytes, requests, macs;
+    bool is_restricted; // not every client may see this row
+    // Account of the model; only in the row of the default version, and valid until the next event.
+    const struct inf_model_quota *quota;
 };
 
-// Copies at most `capacity` rows, sorted by name, signatures behind their model. Returns the number
-// of all rows.
-uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,
-                              uint32_t capacity);
+// Copies at most `capacity` rows, sorted by name, signatures behind their model. Leaves out the
+// models that `caller` may not use; NULL: none. Returns the number of all rows that are not left
+// out.
+uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_caller *caller,
+                              struct inf_model_row *rows, uint32_t capacity);
 
 #endif

@@ -85,6 +85,16 @@ static void print_ready(const struct context *context, const inferd_model_row *r
     json_value_print(answer);
 }
 
+// Returns EXIT_OK, or the exit code of a client that may not use the awaited model, which is not
+// listed for it.
+static int check_allowed(inferd_client *client, const struct awaited *awaited)
+{
+    bool ready;
+    struct inferd_error err;
+    int code = inferd_model_ready(client, awaited->name, awaited->version, &ready, &err);
+    return code == INFERD_PERMISSION_DENIED ? command_failed(&err) : EXIT_OK;
+}
+
 // Waits until the awaited model is ready or idle. If the model is not listed, waits for it only if
 // there is a timeout, and fails otherwise.
 static int wait_for_row(inferd_client *client, const struct awaited *awaited, inferd_model_row *row)
@@ -101,6 +111,10 @@ static int wait_for_row(inferd_client *client, const struct awaited *awaited, in
             return EXIT_OK;
         if (strcmp(row->state, "UNAVAILABLE") == 0)
             return command_say(EXIT_FAILED, "%s did not load: %s", row->name, row->reason);
+        if (!listed)
+            code = check_allowed(client, awaited);
+        if (code != EXIT_OK)
+            return code;
         if (!listed && awaited->timeout_ms == 0)
             return command_say(EXIT_NOT_FOUND, "%s%s%s is not loaded and not loading",
                                awaited->name, awaited->version != NULL ? " version " : "",

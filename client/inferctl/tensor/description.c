@@ -179,6 +179,23 @@ static void print_list(struct table *table, const char *name, const json_t *list
     table_text(table, line);
 }
 
+// Adds a row for each quota of the model.
+static void print_quotas(struct table *table, const json_t *quotas)
+{
+    size_t i;
+    const json_t *quota;
+    json_array_foreach(quotas, i, quota)
+    {
+        char line[128];
+        snprintf(line, sizeof line, "%lld held, limit %lld, %lld refused",
+                 (long long)json_integer_value(json_object_get(quota, "held")),
+                 (long long)json_integer_value(json_object_get(quota, "limit")),
+                 (long long)json_integer_value(json_object_get(quota, "refused")));
+        table_text(table, text_of(quota, "name"));
+        table_text(table, line);
+    }
+}
+
 void description_print(const struct description *description)
 {
     static const char *const columns[] = {"about", "text"};
@@ -195,6 +212,7 @@ void description_print(const struct description *description)
     print_tensors(table, description, "outputs");
     print_list(table, "signatures", json_object_get(description->root, "signatures"), NULL);
     print_list(table, "files", json_object_get(description->root, "files"), "name");
+    print_quotas(table, json_object_get(description->root, "quotas"));
     if (table_is_empty(table)) {
         table_free(table);
         return;

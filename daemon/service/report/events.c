@@ -22,7 +22,11 @@ void inf_service_add_event(struct inf_service *service, const struct inf_event *
 void inf_service_add_model_event(struct inf_service *service, const char *kind,
                                  const struct inf_served *served, const char *text)
 {
-    struct inf_event event = {.kind = kind};
+    // Of a model that is not for every client, only admins see the events: the access of a model
+    // that is gone is not known.
+    struct inf_event event = {
+        .kind = kind,
+        .admin_only = inf_model_store_is_restricted(service->options.store, served->name)};
     snprintf(event.model, sizeof event.model, "%s", served->name);
     snprintf(event.version, sizeof event.version, "%s", served->version);
     snprintf(event.device, sizeof event.device, "%s", inf_device_info(served->device)->name);
@@ -35,7 +39,7 @@ void inf_service_add_model_event(struct inf_service *service, const char *kind,
 static void add_row_event(struct inf_service *service, const char *kind,
                           const struct inf_model_row *row) INF_ON_LOOP
 {
-    struct inf_event event = {.kind = kind};
+    struct inf_event event = {.kind = kind, .admin_only = row->is_restricted};
     snprintf(event.model, sizeof event.model, "%s", row->name);
     snprintf(event.version, sizeof event.version, "%s", row->version);
     snprintf(event.device, sizeof event.device, "%s", row->device);
@@ -110,7 +114,8 @@ void inf_service_watch_models(struct inf_service *service)
 {
     struct inf_model_row *rows = service->model_rows;
     struct inf_model_row *old = service->watched_models;
-    uint32_t count = inf_model_store_list(service->options.store, rows, INF_SERVICE_MODELS_MAX);
+    uint32_t count =
+        inf_model_store_list(service->options.store, NULL, rows, INF_SERVICE_MODELS_MAX);
     count = INF_MIN(count, INF_SERVICE_MODELS_MAX);
     uint32_t old_count = service->watched_model_count;
     // Both lists are sorted by name.

@@ -85,6 +85,28 @@ static void print_description(struct inf_report_text *report, const struct inf_s
     inf_report_close(report, ']');
 }
 
+// Prints the quotas that the settings of the model limit, and what is held of them.
+static void print_quotas(struct inf_report_text *report, const struct inf_model_quota *quota)
+{
+    bool is_open = false;
+    for (enum inf_model_quota_kind kind = 0; quota != NULL && kind < INF_MODEL_QUOTA_KINDS;
+         kind++) {
+        if (quota->most[kind] == 0)
+            continue;
+        if (!is_open)
+            inf_report_open(report, "quotas", '[');
+        is_open = true;
+        inf_report_open(report, NULL, '{');
+        inf_report_add_text(report, "name", inf_model_quota_name(kind));
+        inf_report_add_number(report, "limit", quota->most[kind]);
+        inf_report_add_number(report, "held", quota->held[kind]);
+        inf_report_add_number(report, "refused", quota->refused[kind]);
+        inf_report_close(report, '}');
+    }
+    if (is_open)
+        inf_report_close(report, ']');
+}
+
 enum inf_code inf_service_print_model(struct inf_service *service,
                                       const struct inf_report_reader *reader,
                                       struct inf_report_text *report, struct inf_error *err)
@@ -98,7 +120,7 @@ enum inf_code inf_service_print_model(struct inf_service *service,
                                "the topic 'model' takes the name of a model, of 1 to %u characters",
                                INF_LIMIT_MODEL_NAME);
     snprintf(name, sizeof name, "%.*s", (int)length, asked);
-    INF_TRY(inf_model_store_find(service->options.store, name,
+    INF_TRY(inf_model_store_find(service->options.store, reader->caller, name,
                                  asked[length] == '@' ? asked + length + 1 : "", &served, err));
     inf_report_open(report, NULL, '{');
     inf_report_add_text(report, "name", served->name);
@@ -106,6 +128,7 @@ enum inf_code inf_service_print_model(struct inf_service *service,
     inf_report_add_text(report, "platform", served->platform);
     if (served->description != NULL)
         print_description(report, served, served->description);
+    print_quotas(report, served->quota);
     inf_report_close(report, '}');
     inf_served_unref(&served);
     return INF_OK;

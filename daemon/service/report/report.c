@@ -72,6 +72,7 @@ enum inf_code inf_service_report(struct inf_service *service, struct inf_request
     const struct inf_report_reader reader = {.topic = asked->topic,
                                              .after = asked->after,
                                              .admin = request->admin,
+                                             .caller = request->caller,
                                              .uid = request->uid,
                                              .client_id = request->client_id,
                                              .reply_bytes_max = request->reply_bytes_max};

@@ -16,6 +16,7 @@ struct inf_report_reader {
     const char *topic;
     uint64_t after; // for "events": number of the last event that the reader knows
     bool admin;
+    struct inf_caller *caller; // the reader; NULL: the topic does not depend on it
     uint32_t uid;
     uint64_t client_id; // number of the reader's connection
     uint32_t reply_bytes_max;

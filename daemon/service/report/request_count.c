@@ -59,8 +59,10 @@ void inf_service_count_refusal(struct inf_service *service, uint16_t method, uin
     struct inf_request_end end = {
         .counted = true, .recorded = false, .series = INF_METRICS_UNKNOWN, .uid = uid};
     struct inf_served *served = NULL;
-    if (fault->model[0] != '\0' && inf_model_store_find(service->options.store, fault->model,
-                                                        fault->version, &served, NULL) == INF_OK) {
+    // A client that may not use the model must not load it either.
+    if (fault->model[0] != '\0' && fault->err.reason != INF_REASON_MODEL_ACL &&
+        inf_model_store_find(service->options.store, NULL, fault->model, fault->version, &served,
+                             NULL) == INF_OK) {
         end.series = find_series(service, served, served->device, inf_clock_ns());
         inf_served_unref(&served);
     }

@@ -4,11 +4,13 @@
 import gzip
 import http.client
 import json
+import os
 import struct
 import zlib
+from pathlib import Path
 
 import gateway_case
-from gateway_case import ADD, Answer, Case, binary_body
+from gateway_case import ADD, Answer, Case, binary_body, wait_until
 
 
 def split_answer(answer):
@@ -87,6 +89,25 @@ class Lookups(Case):
         answer = self.ask('GET', '/v2', headers={'Accept-Encoding': 'gzip'})
         self.assertNotIn('Content-Encoding', answer.headers)  # too small to gain anything
         self.assertEqual(answer.json()['name'], 'inferd')
+
+
+class Rights(Case):
+    # The watch of the repository notices changes soon.
+    daemon_options = ('--watch-settle-ms=50',)
+
+    def test_clients_have_the_rights_of_the_gateways_user(self):
+        ask = {'inputs': [{'name': 'x', 'shape': [1], 'datatype': 'FP32', 'data': [2]}]}
+        config = Path(self.daemon.folder) / 'models/inverse/model.conf'
+        self.assertEqual(self.infer('inverse', ask).status, 200)
+        config.write_text('allow_users = daemon\n')
+        wait_until(lambda: self.infer('inverse', ask).status == 403, 'the list is not used')
+        for path in ('', '/ready', '/versions/1', '/versions/1/ready'):
+            answer = self.ask('GET', '/v2/models/inverse' + path)
+            self.assertEqual(answer.status, 403, path)
+            self.assertIn('may not use it', answer.json()['error'])
+        self.assertEqual(self.infer('add', ADD).status, 200)
+        config.write_text(f'allow_users = {os.geteuid()}\n')
+        wait_until(lambda: self.infer('inverse', ask).status == 200, 'the list is not used')
 
 
 class Memory(Case):

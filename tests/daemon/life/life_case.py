@@ -29,17 +29,17 @@ SETTLE_MS = 100
 QUIET_S = 5 * SETTLE_MS / 1000
 
 
-def topology():
-    """Returns the text of a Keras model: one Dense layer, 4 inputs, 3 outputs, no bias."""
+def topology(inputs=4, outputs=3):
+    """Returns the text of a Keras model: one Dense layer without bias."""
     config = {
         'name': 'd',
-        'units': 3,
+        'units': outputs,
         'activation': 'linear',
         'use_bias': False,
-        'batch_input_shape': [None, 4],
+        'batch_input_shape': [None, inputs],
     }
     layers = {'name': 'm', 'layers': [{'class_name': 'Dense', 'config': config}]}
-    weights = [{'name': 'd/kernel', 'shape': [4, 3], 'dtype': 'float32'}]
+    weights = [{'name': 'd/kernel', 'shape': [inputs, outputs], 'dtype': 'float32'}]
     return json.dumps(
         {
             'modelTopology': {'class_name': 'Sequential', 'config': layers},

@@ -143,7 +143,8 @@ static inline struct inf_served *find_model(struct inf_model_store *store,
 {
     struct inf_served *served = NULL;
     struct inf_error err = {0};
-    cr_assert_eq(inf_model_store_find(store, name, "", &served, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_store_find(store, NULL, name, "", &served, &err), INF_OK, "%s",
+                 err.text);
     return served;
 }
 
@@ -151,7 +152,7 @@ static inline struct inf_model_row row_of(struct inf_model_store *store,
                                           const char *name) INF_ON_LOOP
 {
     struct inf_model_row rows[16];
-    uint32_t count = inf_model_store_list(store, rows, 16);
+    uint32_t count = inf_model_store_list(store, NULL, rows, 16);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i];

@@ -80,7 +80,7 @@ static struct inf_batch_ladder ladder_of(const char *model, uint32_t rows_max)
             ;
     } while (!event.final);
     cr_assert_eq(event.err.code, INF_OK, "%s", event.err.text);
-    cr_assert_eq(inf_model_store_find(store, model, "", &served, &err), INF_OK);
+    cr_assert_eq(inf_model_store_find(store, NULL, model, "", &served, &err), INF_OK);
     struct inf_batch_ladder ladder = served->ladder;
     inf_served_unref(&served);
     inf_role_leave();

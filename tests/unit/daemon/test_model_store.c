@@ -12,7 +12,8 @@ static void expect_not_found(struct inf_model_store *store, const char *name, co
 {
     struct inf_served *served = NULL;
     struct inf_error err = {0};
-    cr_expect_eq(inf_model_store_find(store, name, version, &served, &err), code, "%s", err.text);
+    cr_expect_eq(inf_model_store_find(store, NULL, name, version, &served, &err), code, "%s",
+                 err.text);
     cr_expect_eq(err.reason, reason, "%s", err.text);
     cr_expect_null(served);
     cr_expect(strstr(err.text, root) == NULL, "%s", err.text);
@@ -66,7 +67,7 @@ Test(model_store, loaded_model_is_found_and_answers)
     cr_expect_str_eq(row.reason, "");
     inf_served_unref(&served);
     cr_expect_null(served);
-    cr_expect_eq(inf_model_store_find(store, "add", "12", &served, NULL), INF_OK);
+    cr_expect_eq(inf_model_store_find(store, NULL, "add", "12", &served, NULL), INF_OK);
     inf_served_unref(&served);
     expect_not_found(store, "add", "1", INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND);
     expect_not_found(store, "sub", "", INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
@@ -111,8 +112,10 @@ Test(model_store, failed_load_keeps_its_reason)
     end = next_end(store);
     cr_expect_eq(end.err.code, INF_NOT_FOUND);
     cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
+    cr_expect_eq(inf_model_store_unload(store, "absent", "", NULL), INF_NOT_FOUND);
     // A model that was not loaded is removed from the list, which is no unload.
-    cr_expect_eq(inf_model_store_unload(store, "absent", "", NULL), INF_PRECONDITION);
+    cr_expect_eq(inf_model_store_unload(store, "broken", "", NULL), INF_PRECONDITION);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
     cr_expect_eq(inf_model_store_counts(store).unloaded_admin, 0u);
 
     make_model("broken", KNOWN); // replaces the broken file by a valid model
@@ -178,7 +181,7 @@ Test(model_store, unloading_lets_requests_in_flight_finish)
     struct inf_served *served = find_model(store, "m");
     cr_expect_eq(inf_model_store_unload(store, "m", "1", &err), INF_OK, "%s", err.text);
     expect_not_found(store, "m", "", INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
-    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
     cr_expect_str_eq(inf_model_graph(served->model)->inputs[0].name, "x");
     inf_served_unref(&served);
 
@@ -215,9 +218,9 @@ Test(model_store, the_repository_is_loaded_and_read_again)
     cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
     cr_expect_eq(inf_model_store_pending(store), 1u);
     wait_until_settled(store);
-    cr_assert_eq(inf_model_store_list(store, NULL, 0), 4u);
+    cr_assert_eq(inf_model_store_list(store, NULL, NULL, 0), 4u);
     struct inf_model_row rows[2];
-    cr_expect_eq(inf_model_store_list(store, rows, 2), 4u);
+    cr_expect_eq(inf_model_store_list(store, NULL, rows, 2), 4u);
     cr_expect_str_eq(rows[0].name, "bad");
     cr_expect_eq(rows[0].state, INF_MODEL_FAILED);
     cr_expect_str_eq(rows[1].name, "gone");
@@ -273,12 +276,20 @@ Test(model_store, a_load_by_path_that_fails_leaves_no_row)
     const struct inf_load_request request = {.name = "alias", .path = path};
     cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
-    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
-    // Expect that a model of the repository that failed to load stays in the list of models, with
-    // the reason of the failure.
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
+    // So does a load of a model that the repository does not have.
     load_model(store, "absent", 1);
     cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
-    cr_expect_eq(row_of(store, "absent").state, INF_MODEL_FAILED);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
+    // A model of the repository that failed to load stays in the list with the reason, whatever is
+    // loaded by path under its name.
+    make_model("alias", KNOWN);
+    make_file("alias/model.json", "{", 1);
+    load_model(store, "alias", 2);
+    cr_expect_neq(next_end(store).err.code, INF_OK);
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(row_of(store, "alias").state, INF_MODEL_FAILED);
     inf_model_store_destroy(&store);
 }
 
@@ -325,7 +336,7 @@ Test(model_store, invalid_loads_are_refused_at_once)
         cr_expect_eq(inf_model_store_load(store, &cases[i].request, &err), cases[i].code, "%zu", i);
         cr_expect_eq(err.reason, cases[i].reason, "%zu: %s", i, err.text);
     }
-    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
     cr_expect_eq(inf_model_store_pending(store), 0u);
     inf_model_store_destroy(&store);
 
@@ -352,7 +363,7 @@ static void expect_placed(enum inf_place_races races, const char *device,
     load_model(store, "m", 1);
     cr_assert_eq(next_end(store).err.code, INF_OK);
     wait_until_settled(store);
-    cr_assert_eq(inf_model_store_find(store, "m", "", &served, NULL), INF_OK);
+    cr_assert_eq(inf_model_store_find(store, NULL, "m", "", &served, NULL), INF_OK);
     cr_expect_eq(served->placement.source, source, "%s: %s",
                  inf_place_source_name(served->placement.source), served->placement.reason);
     cr_expect_eq(served->placement.race.entries[served->placement.race.chosen].device,

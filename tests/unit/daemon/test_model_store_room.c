@@ -77,7 +77,7 @@ Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
         if (!released && inf_clock_ns() - start_ns > 200 * INF_NS_PER_MS) {
             struct inf_served *again = NULL;
             struct inf_error err = {0};
-            cr_expect_eq(inf_model_store_find(store, "a", "", &again, &err), INF_UNAVAILABLE,
+            cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &again, &err), INF_UNAVAILABLE,
                          "a model that must go takes no new requests");
             cr_expect_eq(err.reason, INF_REASON_LOADING);
             inf_served_unref(&held);
@@ -186,9 +186,9 @@ Test(model_store_room, a_load_without_a_client_unloads_nothing)
     cr_expect_eq(inf_model_store_counts(store).loads_deferred, 1);
     // A request for it starts a load, which is refused; then it is not tried again for a while.
     struct inf_served *served = NULL;
-    cr_expect_eq(inf_model_store_find(store, "b", "", &served, &err), INF_UNAVAILABLE);
+    cr_expect_eq(inf_model_store_find(store, NULL, "b", "", &served, &err), INF_UNAVAILABLE);
     wait_until_settled(store);
-    cr_expect_eq(inf_model_store_find(store, "b", "", &served, &err), INF_PRECONDITION);
+    cr_expect_eq(inf_model_store_find(store, NULL, "b", "", &served, &err), INF_PRECONDITION);
     cr_expect_not_null(strstr(err.text, "60.0 MiB"), "%s", err.text);
     cr_expect_eq(inf_model_store_pending(store), 0);
     cr_expect_eq(row_of(store, "b").state, INF_MODEL_IDLE);
@@ -196,7 +196,7 @@ Test(model_store_room, a_load_without_a_client_unloads_nothing)
     // When there is memory, it loads.
     budget.limit_bytes = 500 * MIB;
     uint64_t end_ns = inf_clock_ns() + 10000 * INF_NS_PER_MS;
-    while (inf_model_store_find(store, "b", "", &served, &err) != INF_OK) {
+    while (inf_model_store_find(store, NULL, "b", "", &served, &err) != INF_OK) {
         cr_assert_lt(inf_clock_ns(), end_ns, "%s", err.text);
         wait_until_settled(store);
     }
@@ -278,7 +278,7 @@ Test(model_store_room, a_model_is_kept_for_the_request_that_had_it_loaded)
     load_model(store, "a", 1);
     (void)next_end(store);
     cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
-    cr_expect_eq(inf_model_store_find(store, "a", "", &served, &err), INF_UNAVAILABLE);
+    cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
     wait_until_settled(store);
     // The request that woke the model is on its way: neither pressure nor another load takes it.
     cr_expect_eq(inf_model_store_relieve(store, inf_clock_ns()), 0);

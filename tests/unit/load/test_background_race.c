@@ -136,9 +136,10 @@ static struct inf_served *find_model(struct inf_model_store *store, const char *
 {
     struct inf_served *served = NULL;
     struct inf_error err = {0};
-    cr_assert_eq(inf_model_store_find(store, name, "", &served, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_store_find(store, NULL, name, "", &served, &err), INF_OK, "%s",
+                 err.text);
     inf_served_unref(&served);
-    cr_assert_eq(inf_model_store_find(store, name, "", &served, &err), INF_OK);
+    cr_assert_eq(inf_model_store_find(store, NULL, name, "", &served, &err), INF_OK);
     return served;
 }
 
