@@ -556,6 +556,13 @@ INFERD_API int inferd_save(inferd_client *client, const char *name, const char *
 INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
                              struct inferd_error *err);
 
+// Unloads one version of a model, and removes the files that inferd_save() has put into the
+// repository for it; files that others put there stay. If `version` is NULL, the repository must
+// have one version of the model. Models that came by path or were copied into the repository by
+// hand are refused. Needs the admin socket.
+INFERD_API int inferd_delete(inferd_client *client, const char *name, const char *version,
+                             struct inferd_error *err);
+
 // One row of the list of devices.
 typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];

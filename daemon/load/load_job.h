@@ -10,8 +10,10 @@
 #include "daemon/config/persisted.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
+#include "daemon/model/access.h"
 #include "daemon/model/load_journal.h"
 #include "daemon/model/precision_results.h"
+#include "daemon/model/saved_version.h"
 #include "daemon/model/versions.h"
 
 // A question of the loader: is there room for a model of so many bytes in the budget of memory?
@@ -133,6 +135,12 @@ struct inf_load_persist_job {
     bool forgets; // true: remove the setting
 };
 
+// Removes a version that a save has put into the repository.
+struct inf_load_deletion_job {
+    char version[INF_VERSION_TEXT];     // number of the version; "": the only one
+    struct inf_saved_version_rest rest; // outcome
+};
+
 // Inspects the served model `base` node by node.
 struct inf_load_inspect_job {
     struct inf_inspect_request *request; // what to inspect; owned by the job
@@ -154,6 +162,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
     INF_LOAD_JOB_PERSIST,
+    INF_LOAD_JOB_DELETE,
     INF_LOAD_JOB_KINDS,
 };
 
@@ -188,6 +197,7 @@ struct inf_load_job {
         struct inf_load_inspect_job inspect;
         struct inf_load_precompile_job precompile;
         struct inf_load_persist_job persist;
+        struct inf_load_deletion_job deletion;
     };
 
     // Checked between the steps of the job. Only inf_load_job_cancel() sets the two members.

@@ -215,6 +215,28 @@ static void run_persist_job(struct inf_loader *loader, struct inf_load_job *job)
         job->message.event.err = err;
 }
 
+static void run_deletion_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = &loader->options.load;
+    struct inf_saved_version_rest *rest = &job->deletion.rest;
+    struct inf_error err = {0};
+    int fd = -1;
+    enum inf_code code =
+        options->repository != NULL
+            ? inf_directory_open(&fd, options->repository, &err)
+            : inf_fail(&err, INF_NOT_FOUND, "model '%s': there is no repository", job->name);
+    if (code == INF_OK)
+        code = inf_saved_version_remove(fd, job->name, job->deletion.version, rest, &err);
+    if (fd >= 0)
+        close(fd);
+    if (code == INF_OK)
+        inf_log(options->log, INF_LOG_NOTICE, "model deleted name=%s version=%s%s", job->name,
+                rest->version, rest->has_files ? " (files of others stay)" : "");
+    else
+        job->message.event.err = err;
+    snprintf(job->version, sizeof job->version, "%s", rest->version);
+}
+
 static const struct {
     void (*run)(struct inf_loader *loader, struct inf_load_job *job);
     bool on_base; // jobs of this kind need job->base, and their events report its version
@@ -230,6 +252,7 @@ static const struct {
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
     [INF_LOAD_JOB_PERSIST] = {.run = run_persist_job},
+    [INF_LOAD_JOB_DELETE] = {.run = run_deletion_job},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS,
                "every kind of job has a function");

@@ -29,8 +29,9 @@ static void describe_subject(const struct inf_request *request, enum inf_message
                  inf_quote(message->model.device).text);
         break;
     case INF_MESSAGE_MODEL_UNLOAD_REQUEST:
-        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" version=\"%s\"",
-                 inf_quote(message->model.name).text, inf_quote(message->model.version).text);
+        snprintf(subject, SUBJECT_SIZE, " model=\"%s\" version=\"%s\"%s",
+                 inf_quote(message->model.name).text, inf_quote(message->model.version).text,
+                 message->model.delete_files ? " delete=yes" : "");
         break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
         snprintf(subject, SUBJECT_SIZE, " model=\"%s\" device=\"%s\" precision=\"%s\"",

@@ -100,6 +100,13 @@ enum inf_code inf_service_repository_load(struct inf_service *service, struct in
     return inf_service_begin_load(service, start_loading, answer, fault);
 }
 
+static enum inf_code start_deletion(struct inf_service *service, uint64_t token,
+                                    struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_model_request *model = &service->request.model;
+    return inf_model_store_delete(service->options.store, model->name, model->version, token, err);
+}
+
 enum inf_code inf_service_repository_unload(struct inf_service *service,
                                             struct inf_request *request, struct inf_answer *answer,
                                             struct inf_fault *fault)
@@ -107,6 +114,8 @@ enum inf_code inf_service_repository_unload(struct inf_service *service,
     (void)request;
     const struct inf_model_request *model = &service->request.model;
     inf_fault_model(fault, model->name, model->version);
+    if (model->delete_files)
+        return inf_service_begin_load(service, start_deletion, answer, fault);
     answer->kind = INF_MESSAGE_EMPTY;
     return inf_model_store_unload(service->options.store, model->name, model->version, &fault->err);
 }

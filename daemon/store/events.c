@@ -380,6 +380,24 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
         settle_versions(store, model);
 }
 
+// Unloads a version whose files were removed from the repository. If the repository has others, one
+// of them takes its place.
+static void finish_deletion(struct inf_model_store *store, struct inf_model_entry *entry,
+                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)entry;
+    const struct inf_saved_version_rest *rest = &job->deletion.rest;
+    bool is_known = inf_model_table_find(&store->table, job->name, "") != NULL;
+    assert(store->pending > 0);
+    store->pending--;
+    if (event->err.code != INF_OK || !is_known)
+        return;
+    // The version may not be served, which is no failure.
+    (void)!inf_model_store_unload(store, job->name, rest->version, NULL);
+    if (rest->has_versions)
+        inf_model_store_refresh(store, job->name, false);
+}
+
 static const struct {
     void (*finish)(struct inf_model_store *store, struct inf_model_entry *entry,
                    struct inf_load_job *job, struct inf_load_event *event);
@@ -394,6 +412,7 @@ static const struct {
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
     [INF_LOAD_JOB_PERSIST] = {.finish = finish_persisting},
+    [INF_LOAD_JOB_DELETE] = {.finish = finish_deletion},
 };
 _Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS, "every kind of job is handled");
 
@@ -426,7 +445,8 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
         if (entry != NULL && event->stage != NULL)
             entry->warming =
                 strcmp(event->stage, "compile") == 0 || strcmp(event->stage, "warm-up") == 0;
-        if (!internal && entry != NULL && event->rows == NULL)
+        bool is_load = job == NULL || job->kind != INF_LOAD_JOB_DELETE;
+        if (!internal && is_load && entry != NULL && event->rows == NULL)
             snprintf(entry->pending_version, sizeof entry->pending_version, "%s", event->version);
         if (job != NULL && job_kinds[job->kind].finish != NULL)
             job_kinds[job->kind].finish(store, entry, job, event);

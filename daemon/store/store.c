@@ -493,19 +493,39 @@ enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *
     return code;
 }
 
-enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
-                                   const char *version, struct inf_served **out_served,
-                                   struct inf_error *err)
+enum inf_code inf_model_store_delete(struct inf_model_store *store, const char *name,
+                                     const char *version, uint64_t token, struct inf_error *err)
+{
+    char number[INF_VERSION_TEXT];
+    INF_TRY(refuse_signature(name, "deleted", err));
+    const struct inf_model_entry *model = inf_model_table_find(&store->table, name, "");
+    if (model != NULL && model->outside)
+        return inf_fail(err, INF_PRECONDITION,
+                        "model '%s' was loaded from a path, and its files stay there: unload it "
+                        "without deleting",
+                        name);
+    if (inf_version_is_label(version)) {
+        if (model == NULL || !inf_version_labels_find(model->labels, version, number))
+            return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                                   "model '%.64s' has no label '%.64s'", name, version);
+        version = number;
+    }
+    return inf_store_submit_deletion(store, name, version, token, err);
+}
+
+enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_caller *caller,
+                                   const char *name, const char *version,
+                                   struct inf_served **out_served, struct inf_error *err)
 {
     struct inf_model_entry *entry;
     struct inf_served *served;
-    INF_TRY(find_served(store, name, version, &entry, &served, err));
+    INF_TRY(find_served(store, caller, name, version, &entry, &served, err));
     *out_served = inf_served_ref(served);
     return INF_OK;
 }
 
-uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
-                              uint32_t capacity)
+uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *caller,
+                              struct inf_model_row *rows, uint32_t capacity)
 {
-    return inf_model_table_list(&store->table, rows, capacity);
+    return inf_model_table_list(&store->table, caller, rows, capacity);
 }

@@ -264,15 +264,32 @@ enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Finds the model called `name`, which is NAME or NAME:SIGNATURE, in `version`: a number, a label,
-// or "" for the default version. *out_served is a new reference.
+// Starts removing the files of a version that a save has put into the repository. When they are
+// removed, the version is unloaded; if the repository has others, the highest of them that is to be
+// served is loaded. `version` is a number or a label; if it is "", the model must have one version
+// in the repository. The events are those of a load.
 //
+// INF_NOT_FOUND     (VERSION_NOT_FOUND) there is no such label.
+// INF_INVALID       (BAD_PARAMETER) `name` is one signature of a model, or no name.
+// INF_PRECONDITION  the model was not loaded from the repository.
+// INF_UNAVAILABLE   too many loads are queued.
+// INF_EXHAUSTED     memory.
+enum inf_code inf_model_store_delete(struct inf_model_store *store, const char *name,
+                                     const char *version, uint64_t token,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Finds the model called `name`, which is NAME or NAME:SIGNATURE, in `version`: a number, a label,
+// or "" for the default version. *out_served is a new reference. `caller` is the client that wants
+// to use the model; NULL: the daemon itself.
+//
+// INF_DENIED       (MODEL_ACL) the settings of the model do not allow the client to use it.
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND) there is no such model, version or
 //                  signature.
 // INF_UNAVAILABLE  (LOADING) the model is being loaded. If it was idle, this call started the load.
 // INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
-enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
-                                   const char *version, struct inf_served **out_served,
+enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_caller *caller,
+                                   const char *name, const char *version,
+                                   struct inf_served **out_served,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Returns a descriptor that is readable while events for the loop are queued.

@@ -121,6 +121,27 @@ enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const c
     return INF_OK;
 }
 
+enum inf_code inf_store_submit_deletion(struct inf_model_store *store, const char *name,
+                                        const char *version, uint64_t token, struct inf_error *err)
+{
+    if (!inf_model_name_valid(name) || strlen(version) >= INF_VERSION_TEXT)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "model '%.64s', version '%.64s': wanted a name and a number", name,
+                               version);
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING, "%u jobs wait already",
+                               store->pending);
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_DELETE);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to delete model '%s'", name);
+    job->token = token;
+    snprintf(job->name, sizeof job->name, "%s", name);
+    snprintf(job->deletion.version, sizeof job->deletion.version, "%s", version);
+    store->pending++;
+    inf_loader_submit(store->loader, job);
+    return INF_OK;
+}
+
 enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf_model_entry *entry,
                                        const struct inf_store_load *load, struct inf_error *err)
 {

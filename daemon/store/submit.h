@@ -47,6 +47,11 @@ enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const c
                                           const char *value, uint64_t token,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Submits a deletion of a version from the repository; see inf_model_store_delete().
+enum inf_code inf_store_submit_deletion(struct inf_model_store *store, const char *name,
+                                        const char *version, uint64_t token,
+                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Submits a job that places the served model of the entry again, without reading its file.
 //
 // INF_EXHAUSTED  memory.

@@ -171,6 +171,7 @@ struct inf_model_request {
     // frame; "": the directory is laid out as in a repository, or there is no descriptor.
     const char *file;
     bool save; // only for a load: copy the files into the repository, and load the model from there
+    bool delete_files; // only for an unload: also remove the files that a save has made
 };
 
 struct inf_model_metadata {

@@ -60,8 +60,12 @@ static enum inf_code decode_unload(union inf_message *message, const void *from,
 {
     (void)scratch;
     const Inference__RepositoryModelUnloadRequest *wire = from;
-    message->model = (struct inf_model_request){
-        .name = wire->model_name, .version = wire->version, .device = "", .path = "", .file = ""};
+    message->model = (struct inf_model_request){.name = wire->model_name,
+                                                .version = wire->version,
+                                                .device = "",
+                                                .path = "",
+                                                .file = "",
+                                                .delete_files = wire->delete_files};
     return inf_decode_model("model_name", wire->model_name, "version", &message->model.version,
                             err);
 }
@@ -74,6 +78,7 @@ static enum inf_code encode_unload(const union inf_message *message, void *to,
     Inference__RepositoryModelUnloadRequest *wire = to;
     wire->model_name = inf_wire_text(message->model.name);
     wire->version = inf_wire_text(message->model.version);
+    wire->delete_files = message->model.delete_files;
     return INF_OK;
 }
 

@@ -72,39 +72,44 @@ static int run_load(const struct context *context, const struct arguments *argum
     return code;
 }
 
-static void print_unloaded(const struct context *context, const char *name)
+static void print_unloaded(const struct context *context, const char *name, bool deleted)
 {
     if (context->format == OUTPUT_TABLE) {
-        printf("%s is unloaded\n", name);
+        printf("%s is unloaded%s\n", name, deleted ? ", and its files are deleted" : "");
         return;
     }
     json_t *answer = json_value_must(json_object());
     json_object_set_new(answer, "model", json_value_text(name));
-    json_object_set_new(answer, "state", json_value_text("UNLOADED"));
+    json_object_set_new(answer, "state", json_value_text(deleted ? "DELETED" : "UNLOADED"));
     json_value_print(answer);
 }
 
 static int run_unload(const struct context *context, const struct arguments *arguments)
 {
     const char *version = NULL;
+    bool deletes = false;
     for (size_t i = 0; i < arguments->option_count; i++)
-        version = arguments->options[i].value;
+        if (arguments->options[i].option == 'v')
+            version = arguments->options[i].value;
+        else
+            deletes = true;
     inferd_client *client;
     int code = command_connect(context, true, &client);
     if (code != EXIT_OK)
         return code;
     struct inferd_error err;
-    if (inferd_unload(client, arguments->names[0], version, &err) != 0)
+    if ((deletes ? inferd_delete : inferd_unload)(client, arguments->names[0], version, &err) != 0)
         code = command_failed(&err);
     else
-        print_unloaded(context, arguments->names[0]);
+        print_unloaded(context, arguments->names[0], deletes);
     inferd_close(client);
     return code;
 }
 
 static const struct option load_options[] = {
     {"device", required_argument, NULL, 'd'}, {"save", no_argument, NULL, 's'}, {0}};
-static const struct option unload_options[] = {{"version", required_argument, NULL, 'v'}, {0}};
+static const struct option unload_options[] = {
+    {"version", required_argument, NULL, 'v'}, {"delete", no_argument, NULL, 'D'}, {0}};
 
 const struct command command_load = {
     .name = "load",
@@ -131,8 +136,9 @@ const struct command command_unload = {
     .summary = "unload MODEL; requests under way still finish",
     .help =
         "Needs the admin socket.\n\n"
-        "  -v, --version V        this version only\n",
-    .short_options = "v:",
+        "  -v, --version V        this version only\n"
+        "  -D, --delete           also delete the files that load --save put into the repository\n",
+    .short_options = "v:D",
     .long_options = unload_options,
     .run = run_unload,
 };

@@ -269,17 +269,30 @@ int inferd_save(inferd_client *client, const char *name, const char *path, const
                       path, &state, err);
 }
 
-int inferd_unload(inferd_client *client, const char *name, const char *version,
-                  struct inferd_error *err)
+static int unload_model(inferd_client *client, const char *name, const char *version, bool deletes,
+                        struct inferd_error *err)
 {
     if (!inf_client_question_is_model_name(name))
         return inf_client_question_refuse_name(err, name);
     return inf_client_question_ask(
         client,
-        &(struct inf_client_question){.method = INF_METHOD_REPOSITORY_MODEL_UNLOAD,
-                                      .kind = INF_MESSAGE_MODEL_UNLOAD_REQUEST,
-                                      .body.model = {.name = name, .version = version},
-                                      .reply_kind = INF_MESSAGE_EMPTY,
-                                      .limit_ns = UNLOAD_NS},
+        &(struct inf_client_question){
+            .method = INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+            .kind = INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+            .body.model = {.name = name, .version = version, .delete_files = deletes},
+            .reply_kind = INF_MESSAGE_EMPTY,
+            .limit_ns = UNLOAD_NS},
         err);
+}
+
+int inferd_unload(inferd_client *client, const char *name, const char *version,
+                  struct inferd_error *err)
+{
+    return unload_model(client, name, version, false, err);
+}
+
+int inferd_delete(inferd_client *client, const char *name, const char *version,
+                  struct inferd_error *err)
+{
+    return unload_model(client, name, version, true, err);
 }

@@ -138,13 +138,15 @@ class Client(Transport):
             {},
         ).check()
 
-    def load(self, model, path='', device='', progress=None):
+    def load(self, model, path='', device='', progress=None, save=False):
         """Loads a model and waits until it is ready. Calls `progress(stage, percent)`. Needs the
         admin socket. `path` is a model file or a directory; '' stands for the repository. The
         daemon receives a descriptor of the directory, so that directories that are hidden from it,
-        such as those below /home, can be used. Its user must be able to read the files.
+        such as those below /home, can be used. Its user must be able to read the files. With
+        `save`, the files are copied into the repository, as the model's next version, and loaded
+        from there.
         """
-        request = {'model_name': model, 'device': device}
+        request = {'model_name': model, 'device': device, 'save': save}
         if not path:
             self._ask('load', request, progress)
             return
@@ -155,9 +157,12 @@ class Client(Transport):
         finally:
             os.close(fd)
 
-    def unload(self, model, version=''):
-        """Unloads a model after its requests in flight have ended. Needs the admin socket."""
-        self._ask('unload', {'model_name': model, 'version': version})
+    def unload(self, model, version='', delete=False):
+        """Unloads a model after its requests in flight have ended. Needs the admin socket. With
+        `delete`, also removes the files that a load with save has put into the repository; if the
+        repository has several versions of the model, `version` names one.
+        """
+        self._ask('unload', {'model_name': model, 'version': version, 'delete_files': delete})
 
     def limits(self, **changed):
         """Changes the named limits, as in limits(queue_requests_max=100). Returns all limits that

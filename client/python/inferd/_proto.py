@@ -99,9 +99,14 @@ MESSAGES = {
         100: ('device', 's'),
         101: ('path', 's'),
         102: ('file', 's'),
+        103: ('save', 'b'),
     },
     'LoadProgress': {1: ('stage', 's'), 2: ('percent', 'u')},
-    'RepositoryModelUnloadRequest': {2: ('model_name', 's'), 100: ('version', 's')},
+    'RepositoryModelUnloadRequest': {
+        2: ('model_name', 's'),
+        100: ('version', 's'),
+        101: ('delete_files', 'b'),
+    },
     'Device': {
         1: ('name', 's'),
         2: ('backend', 's'),

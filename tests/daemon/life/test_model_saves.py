@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_model_saves.py DAEMON INFERCTL SOURCE_ROOT [TEST...] - models that the daemon puts into its
 repository, and removes from it."""
+import json
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from life_case import QUIET_S, Asking, DAEMON, Server, place_model, weights, write_model
+from life_case import QUIET_S, Asking, DAEMON, Server, inferd, place_model, weights, write_model
 
 
 class Saves(unittest.TestCase):
@@ -136,6 +137,86 @@ class Saves(unittest.TestCase):
         (server.models / 'bad').rmdir()
         server.wait_until(lambda: server.rows() == [])
 
+    def test_what_was_saved_can_be_deleted(self):
+        server = self.start()
+        write_model(self.outside, 1)
+        (self.outside / 'model.conf').write_text('labels = old=1\n')
+        self.save('m', self.outside)
+        self.save('m', write_model(self.outside, 2))
+        self.assertEqual(server.ask('m'), 8)
+        place_model(server.models / 'byhand', 5)
+        server.wait_until(lambda: server.row('byhand').get('state') == 'READY')
+        write_model(server.folder / 'elsewhere', 6)
+        self.assertEqual(server.ctl('load', 'path', str(server.folder / 'elsewhere')).returncode, 0)
+        before = self.tree()
+        for name, options, code, text in (
+            ('m', (), 1, 'has 2 versions in the repository, from 1 to 2'),
+            ('m', ('--version', '3'), 4, "no version '3'"),
+            ('m', ('--version', 'new'), 4, "no label 'new'"),
+            ('byhand', (), 1, 'not put into the repository by a save'),
+            ('path', (), 1, 'was loaded from a path'),
+            ('absent', (), 4, 'no directory of it'),
+        ):
+            self.assertIn(text, self.delete(name, *options, code=code))
+        self.assertEqual(self.tree(), before)
+        self.assertEqual([server.ask(name) for name in ('m', 'byhand', 'path')], [8, 20, 24])
+        # A version that is served by its label, while the other one is asked.
+        asking = Asking(server.socket, 'm')
+        self.delete('m', '--version', 'old')
+        self.assertEqual(asking.stop(), [8])
+        server.wait_until(lambda: [r['version'] for r in server.rows() if r['name'] == 'm'] == ['2'])
+        (server.models / 'm/model.conf').write_text('versions = latest\n')
+        # The served version: the next one takes its place.
+        self.save('m', write_model(self.outside, 3))
+        self.assertEqual((server.row('m')['version'], server.ask('m')), ('3', 12))
+        asking = Asking(server.socket, 'm', timeout=10)
+        self.delete('m', '--version', '3')
+        self.assertEqual(asking.stop(), [12, 8])
+        self.assertEqual(server.row('m')['version'], '2')
+        answer = server.ctl('unload', 'm', '--delete', '-o', 'json')
+        self.assertEqual(json.loads(answer.stdout), {'model': 'm', 'state': 'DELETED'})
+        # The settings were changed by hand, and stay.
+        time.sleep(QUIET_S)
+        self.assertEqual([name for name in self.tree() if name[0] == 'm'], ['m', 'm/model.conf'])
+        self.assertEqual([row['name'] for row in server.rows() if row['state'] == 'READY'],
+                         ['byhand', 'path'])
+        with inferd.Client(f'{server.folder}/run/admin.sock') as admin:
+            admin.load('n', str(self.outside), save=True)
+            self.assertEqual(server.ask('n'), 12)
+            (server.models / 'n/1/theirs').write_text('x')
+            admin.unload('n', '1', delete=True)
+        self.assertEqual([name for name in self.tree() if name[0] == 'n'],
+                         ['n', 'n/1', 'n/1/theirs', 'n/model.conf'])
+        told = 'model deleted name=n version=1 (files of others stay)'
+        server.wait_until(lambda: told in server.log())
+        with inferd.Client(server.socket) as client, self.assertRaisesRegex(inferd.Error, 'admin'):
+            client.unload('byhand', delete=True)
+
+    def delete(self, name, *options, code=0):
+        done = self.server.ctl('unload', name, '--delete', *options)
+        self.assertEqual(done.returncode, code, done)
+        return done.stdout + done.stderr
+
+    def test_a_model_that_is_not_loaded_can_be_deleted(self):
+        server = self.start(watch='never')
+        self.save('m', write_model(self.outside, 1))
+        self.assertEqual(server.ctl('unload', 'm').returncode, 0)
+        self.assertIn('its files are deleted', self.delete('m'))
+        self.assertEqual((self.tree(), server.rows()), ([], []))
+        # One that is idle, and one whose load failed.
+        (self.outside / 'model.conf').write_text('idle_unload_ms = 1\n')
+        self.save('m', self.outside)
+        server.wait_until(lambda: server.row('m').get('state') == 'IDLE')
+        self.delete('m')
+        self.save('m', self.outside)
+        (server.models / 'm/1/w.bin').write_bytes(b'short')
+        server.wait_until(lambda: server.row('m').get('state') == 'IDLE')
+        with self.assertRaises(inferd.Error):
+            server.ask('m', timeout=10)
+        server.wait_until(lambda: server.row('m').get('state') == 'UNAVAILABLE')
+        self.delete('m')
+        self.assertEqual((self.tree(), server.rows()), ([], []))
+
     def test_a_complete_directory_has_its_marker(self):
         server = self.start(ready_file='DONE')
         self.save('m', write_model(self.outside, 2))
@@ -158,6 +239,19 @@ class Saves(unittest.TestCase):
         self.start_mounted('mount --bind . . && mount -o remount,bind,ro .')
         self.assertIn('cannot write to the repository', self.save('m', self.outside, 1))
         self.assertEqual(self.server.rows(), [])
+
+    def test_a_deletion_from_a_read_only_repository_is_refused(self):
+        self.start_mounted('mount --bind . .')
+        self.save('m', self.outside)
+        name = str(self.server.models)
+        enter = ['nsenter', '-m', '-t', str(self.server.process.pid)]
+        subprocess.run([*enter, 'mount', '-o', 'remount,bind,ro', name], check=True)
+        before = self.tree()
+        self.assertIn('cannot write to the repository', self.delete('m', code=1))
+        self.assertEqual((self.tree(), self.server.ask('m')), (before, 8))
+        subprocess.run([*enter, 'mount', '-o', 'remount,bind,rw', name], check=True)
+        self.delete('m')
+        self.assertEqual((self.tree(), self.server.rows()), ([], []))
 
     def test_a_full_disk_leaves_nothing(self):
         self.start_mounted('mount -t tmpfs -o size=256k,nr_inodes=20 none .')

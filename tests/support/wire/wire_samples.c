@@ -303,6 +303,9 @@ static void sample_model(struct inf_model_request *model, enum inf_message_kind 
         .version = load ? "" : "stable",
         .device = load ? "cpu" : "",
         .path = load ? "/srv/models/resnet" : "",
+        .file = load ? "model.onnx" : "",
+        .save = load,
+        .delete_files = kind == INF_MESSAGE_MODEL_UNLOAD_REQUEST,
     };
 }
 

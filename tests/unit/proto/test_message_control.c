@@ -5,10 +5,10 @@
 #include "tests/support/wire/wire_round.h"
 
 static const struct wire_field model_request_fields[] = {
-    WIRE_TEXT(inf_model_request, name),
-    WIRE_TEXT(inf_model_request, version),
-    WIRE_TEXT(inf_model_request, device),
-    WIRE_TEXT(inf_model_request, path),
+    WIRE_TEXT(inf_model_request, name),          WIRE_TEXT(inf_model_request, version),
+    WIRE_TEXT(inf_model_request, device),        WIRE_TEXT(inf_model_request, path),
+    WIRE_TEXT(inf_model_request, file),          WIRE_VALUE(inf_model_request, save),
+    WIRE_VALUE(inf_model_request, delete_files),
 };
 
 static const struct wire_field model_index_fields[] = {

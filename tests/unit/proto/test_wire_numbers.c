@@ -185,7 +185,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.RepositoryModelLoadRequest",
          "string device=100; string path=101; string file=102; bool save=103; "},
         {&inference__repository_model_unload_request__descriptor,
-         "inference.RepositoryModelUnloadRequest", "string version=100; "},
+         "inference.RepositoryModelUnloadRequest", "string version=100; bool delete_files=101; "},
     };
     check_rows(rows, sizeof rows / sizeof rows[0], 100, UINT32_MAX);
 }
