@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/import/common/described_settings.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "backends/storage/record.h"
@@ -97,6 +98,27 @@ static enum inf_code warm_up_model(struct load *load, struct inf_error *err)
     return code;
 }
 
+// Notes what the settings say about the model. If the model is placed again without its directory,
+// that stays. A further signature has other inputs and outputs, which the settings do not describe.
+static enum inf_code describe_by_settings(struct load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_served *base = load->job->base;
+    if (load->order != load->job)
+        return INF_OK;
+    if (load->location.directory_fd < 0) {
+        load->served->told = base != NULL ? inf_model_description_ref(base->told) : NULL;
+        return INF_OK;
+    }
+    const struct inf_described_settings settings = {.description = load->config.description,
+                                                    .license = load->config.license,
+                                                    .labels_file = load->config.labels_file,
+                                                    .input_mean = load->config.input_mean,
+                                                    .input_deviation =
+                                                        load->config.input_deviation};
+    return inf_described_settings_create(&load->served->told, &settings, load->graph,
+                                         load->location.directory_fd, err);
+}
+
 static enum inf_code create_served(struct load *load, struct inf_error *err)
 {
     struct inf_served *served = calloc(1, sizeof *served);
@@ -114,6 +136,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     served->file_hash = load->file_hash;
     served->description = load->description;
     load->description = NULL;
+    INF_TRY(describe_by_settings(load, err));
     report_stage(load, "optimise", INF_LOAD_PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator,
                                             .already_run = load->from_plan,

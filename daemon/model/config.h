@@ -50,6 +50,11 @@ struct inf_model_config {
     bool pinned;
     char versions[INF_CONFIG_TEXT];
     char labels[INF_CONFIG_TEXT];
+    char description[INF_CONFIG_TEXT];
+    char license[INF_CONFIG_TEXT];
+    char labels_file[INF_CONFIG_TEXT];
+    char input_mean[INF_CONFIG_TEXT];
+    char input_deviation[INF_CONFIG_TEXT];
     char allow_users[INF_CONFIG_TEXT];
     char allow_groups[INF_CONFIG_TEXT];
     uint32_t requests_max;

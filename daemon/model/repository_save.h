@@ -28,8 +28,9 @@ struct inf_repository_save_options {
 // Copies the files of a model that was found at `source` into the repository. If it is one file,
 // only this file is copied; if it has a directory, all files of the directory except hidden ones
 // and plans. Its settings file is copied if the repository has no directory of the model. A list of
-// the files is put beside them (saved_files.h). After success the caller calls inf_repository_save_undo() or inf_repository_save_fini(). After a
-// failure the repository is as before.
+// the files is put beside them (saved_files.h). After success the caller calls
+// inf_repository_save_undo() or inf_repository_save_fini(). After a failure the repository is as
+// before.
 //
 // INF_DENIED     the daemon cannot write to the repository.
 // INF_CANCELLED  the flag was set.

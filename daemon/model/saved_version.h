@@ -14,11 +14,12 @@ struct inf_saved_version_rest {
 
 // Removes the files of a version that a save has put there, and the directories that are empty
 // then. The settings file of the model goes with its last version, if the save has put it there and
-// nobody has changed it. If `version` is "", the model must have one version only. The version
+// it has not changed since. If `version` is "", the model must have one version only. The version
 // disappears as a whole, by a rename, before its files are removed.
 //
 // INF_NOT_FOUND     (MODEL_NOT_FOUND, VERSION_NOT_FOUND) the repository has no such version.
-// INF_PRECONDITION  the version was not put there by a save, or none is named and there are several.
+// INF_PRECONDITION  the version was not put there by a save, or none is named and there are
+//                   several.
 // INF_DENIED        the daemon cannot write to the repository.
 enum inf_code inf_saved_version_remove(int repository_fd, const char *name, const char *version,
                                        struct inf_saved_version_rest *rest,

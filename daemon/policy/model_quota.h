@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all requests for one model may hold and use together, whoever sends them: requests in
+// What all requests for one model may hold and use together, of all users: requests in
 // flight, requests a second, and memory of sessions. Each step takes constant time. The functions
 // read no clock; the caller passes the time. Used by the loop only, except for the references.
 #ifndef INF_DAEMON_POLICY_MODEL_QUOTA_H

@@ -43,3 +43,21 @@ void inf_model_description_unref(struct inf_model_description **description)
     inf_arena_fini(&self->arena);
     free(self);
 }
+
+uint32_t inf_description_split_labels(char *text, size_t size)
+{
+    uint32_t count = 0;
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        size--;
+    if (size == 0)
+        return 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\r' && text[i + 1] == '\n')
+            continue;
+        count += text[i] == '\n';
+        text[kept++] = text[i] == '\n' ? '\0' : text[i];
+    }
+    text[kept] = '\0';
+    return count + 1;
+}

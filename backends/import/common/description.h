@@ -73,4 +73,8 @@ inf_model_description_ref(struct inf_model_description *description) INF_NODISCA
 // NULL is allowed.
 void inf_model_description_unref(struct inf_model_description **description);
 
+// Makes labels of a text with one label in each line: replaces line ends by NUL, leaves out empty
+// lines at the end, and returns the number of lines. `text` has one more byte than `size`.
+uint32_t inf_description_split_labels(char *text, size_t size);
+
 #endif

@@ -78,26 +78,6 @@ static void read_files(struct reader *reader, struct inf_span bytes)
         note_problem(description, &err);
 }
 
-// Replaces line ends by NUL, leaves out empty lines at the end, and returns the number of lines.
-// `text` has one more byte than `size`.
-static uint32_t split_lines(char *text, size_t size)
-{
-    uint32_t count = 0;
-    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
-        size--;
-    if (size == 0)
-        return 0;
-    size_t kept = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\r' && text[i + 1] == '\n')
-            continue;
-        count += text[i] == '\n';
-        text[kept++] = text[i] == '\n' ? '\0' : text[i];
-    }
-    text[kept] = '\0';
-    return count + 1;
-}
-
 static enum inf_code unpack_labels(struct reader *reader, const char *name,
                                    struct inf_described_tensor *tensor, struct inf_error *err)
 {
@@ -123,7 +103,7 @@ static enum inf_code unpack_labels(struct reader *reader, const char *name,
     if (!inf_utf8_valid((struct inf_span){(const uint8_t *)text, size}))
         return inf_fail(err, INF_INVALID, "labels '%s': no UTF-8", inf_quote(name).text);
     tensor->labels = text;
-    tensor->label_count = split_lines(text, size);
+    tensor->label_count = inf_description_split_labels(text, size);
     return INF_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/import/common/described_settings.h"
 #include "daemon/service/report/report.h"
 
 static void add_known_text(struct inf_report_text *report, const char *key, const char *text)
@@ -35,13 +36,25 @@ static void print_labels(struct inf_report_text *report, const struct inf_descri
     inf_report_close(report, ']');
 }
 
+// The descriptions of the inputs, or of the outputs, by the model file and by the settings.
+struct described_ports {
+    const struct inf_described_tensor *file, *settings;
+    uint32_t file_count, settings_count;
+    const struct inf_port *ports;
+    uint32_t port_count;
+};
+
 static void print_tensors(struct inf_report_text *report, const char *key,
-                          const struct inf_described_tensor *tensors, uint32_t count,
-                          const struct inf_port *ports, uint32_t port_count)
+                          const struct described_ports *described)
 {
+    const struct inf_port *ports = described->ports;
+    uint32_t count = INF_MAX(described->file_count, described->settings_count);
     inf_report_open(report, key, '[');
-    for (uint32_t i = 0; i < INF_MIN(count, port_count); i++) {
-        const struct inf_described_tensor *tensor = &tensors[i];
+    for (uint32_t i = 0; i < INF_MIN(count, described->port_count); i++) {
+        const struct inf_described_tensor merged = inf_described_tensor_merge(
+            i < described->file_count ? &described->file[i] : NULL,
+            i < described->settings_count ? &described->settings[i] : NULL);
+        const struct inf_described_tensor *tensor = &merged;
         inf_report_open(report, NULL, '{');
         inf_report_add_text(report, "name", ports[i].name);
         add_known_text(report, "title", tensor->title);
@@ -57,24 +70,33 @@ static void print_tensors(struct inf_report_text *report, const char *key,
     inf_report_close(report, ']');
 }
 
-static void print_description(struct inf_report_text *report, const struct inf_served *served,
-                              const struct inf_model_description *description)
+static void print_description(struct inf_report_text *report, const struct inf_served *served)
 {
+    static const struct inf_model_description nothing = {
+        .title = "", .text = "", .version = "", .author = "", .license = ""};
     const struct inf_graph *graph = inf_model_graph(served->model);
+    const struct inf_model_description *description =
+        served->description != NULL ? served->description : &nothing;
+    const struct inf_model_description *told = served->told != NULL ? served->told : &nothing;
+    const struct described_ports inputs = {
+        description->inputs, told->inputs,  description->input_count,
+        told->input_count,   graph->inputs, graph->input_count};
+    const struct described_ports outputs = {
+        description->outputs, told->outputs,  description->output_count,
+        told->output_count,   graph->outputs, graph->output_count};
     add_known_text(report, "title", description->title);
-    add_known_text(report, "description", description->text);
+    add_known_text(report, "description", told->text[0] != '\0' ? told->text : description->text);
     add_known_text(report, "model_version", description->version);
     add_known_text(report, "author", description->author);
-    add_known_text(report, "license", description->license);
+    add_known_text(report, "license",
+                   told->license[0] != '\0' ? told->license : description->license);
     add_known_text(report, "problem", description->problem);
     inf_report_open(report, "signatures", '[');
     for (uint32_t i = 0; i < description->signature_count; i++)
         inf_report_add_text(report, NULL, description->signatures[i]);
     inf_report_close(report, ']');
-    print_tensors(report, "inputs", description->inputs, description->input_count, graph->inputs,
-                  graph->input_count);
-    print_tensors(report, "outputs", description->outputs, description->output_count,
-                  graph->outputs, graph->output_count);
+    print_tensors(report, "inputs", &inputs);
+    print_tensors(report, "outputs", &outputs);
     inf_report_open(report, "files", '[');
     for (uint32_t i = 0; i < description->file_count; i++) {
         inf_report_open(report, NULL, '{');
@@ -126,8 +148,8 @@ enum inf_code inf_service_print_model(struct inf_service *service,
     inf_report_add_text(report, "name", served->name);
     inf_report_add_text(report, "version", served->version);
     inf_report_add_text(report, "platform", served->platform);
-    if (served->description != NULL)
-        print_description(report, served, served->description);
+    if (served->description != NULL || served->told != NULL)
+        print_description(report, served);
     print_quotas(report, served->quota);
     inf_report_close(report, '}');
     inf_served_unref(&served);

@@ -15,7 +15,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from life_case import INFERCTL, QUIET_S, Asking, Server, inferd, numpy, place_model, topology, write_model
+from life_case import (
+    INFERCTL,
+    QUIET_S,
+    Asking,
+    Server,
+    inferd,
+    numpy,
+    place_model,
+    topology,
+    write_model,
+)
 
 # Users and groups of every Debian system: daemon has the number 1, games the user 5 and the group
 # 60, backup 34.
@@ -120,9 +130,9 @@ class Access(unittest.TestCase):
             lambda client: client.infer('m', {}),
             lambda client: client.session(model='m'),
             lambda client: client.session({'d': 'd_input'}).infer('m', ones),
+            lambda client: client.metadata('m:x'),
+            lambda client: client.describe('m:x'),
         ):
-            self.expect_denied(self.call(OTHER_UID, question))
-        for question in (lambda client: client.metadata('m:x'), lambda client: client.describe('m:x')):
             self.expect_denied(self.call(OTHER_UID, question))
         for verb in (['explain', 'm'], ['models', 'm'], ['wait', 'm'], ['bench', 'm']):
             answer = self.run_ctl(OTHER_UID, *verb)
@@ -191,16 +201,16 @@ class Access(unittest.TestCase):
         self.assertEqual(setting['allow_users'], ('', 'default'))
 
     def test_a_name_that_is_not_known_opens_nothing(self):
-        server = self.start('allow_users = nobody-knows\n')
+        server = self.start('allow_users = not-there\n')
         row = server.row('m')
         self.assertEqual(row['state'], 'UNAVAILABLE')
-        self.assertIn("allow_users: there is no user 'nobody-knows'", row['reason'])
+        self.assertIn("allow_users: there is no user 'not-there'", row['reason'])
         self.assertEqual(self.names(OTHER_UID), ['open'])
         self.expect_denied(self.ask(OTHER_UID))
         self.set_conf('allow_users = daemon\n')
         server.wait_until(lambda: self.ask(DAEMON_UID) == 4)
-        for conf in ('allow_groups = nobody-knows\n', 'no_setting = 1\n', 'allow_users = 4294967295\n'):
-            self.set_conf(conf)
+        for conf in ('allow_groups = not-there', 'no_setting = 1', 'allow_users = 4294967295'):
+            self.set_conf(conf + '\n')
             server.wait_until(lambda: server.row('m').get('reason'))
             self.assertEqual(self.ask(DAEMON_UID), 4)
             self.expect_denied(self.ask(OTHER_UID))
@@ -383,7 +393,7 @@ class Quotas(unittest.TestCase):
     def is_overtaken(self, slots, first, second, options):
         """Returns whether the second of two requests begins first. All slots are taken when they
         come, and both run for much longer than the time between their arrivals. On a machine that
-        is busy they may wait for so long that priorities do not count any more."""
+        is busy they may wait for so long that priorities do not count."""
         blockers = [self.submit('slow', 64) for _ in range(slots)]
         early = self.submit(first, 32, **options)
         late = self.submit(second, 32)

@@ -164,7 +164,9 @@ class Saves(unittest.TestCase):
         asking = Asking(server.socket, 'm')
         self.delete('m', '--version', 'old')
         self.assertEqual(asking.stop(), [8])
-        server.wait_until(lambda: [r['version'] for r in server.rows() if r['name'] == 'm'] == ['2'])
+        server.wait_until(
+            lambda: [row['version'] for row in server.rows() if row['name'] == 'm'] == ['2']
+        )
         (server.models / 'm/model.conf').write_text('versions = latest\n')
         # The served version: the next one takes its place.
         self.save('m', write_model(self.outside, 3))

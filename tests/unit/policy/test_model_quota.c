@@ -8,8 +8,8 @@
 
 #define START_NS (1000 * INF_NS_PER_S)
 
-static enum inf_code begin(struct inf_model_quota *quota, uint64_t at_ns,
-                           uint64_t *wait_ns) INF_ON_LOOP
+static enum inf_code begin_request(struct inf_model_quota *quota, uint64_t at_ns,
+                                   uint64_t *wait_ns) INF_ON_LOOP
 {
     struct inf_error err = {0};
     enum inf_code code = inf_model_quota_begin_request(quota, "m", at_ns, wait_ns, &err);
@@ -24,16 +24,16 @@ Test(model_quota, limits_requests_in_flight)
     struct inf_model_quota *quota = inf_model_quota_create();
     uint64_t wait_ns = 7;
     for (int i = 0; i < 1000; i++)
-        cr_assert_eq(begin(quota, START_NS, &wait_ns), INF_OK);
+        cr_assert_eq(begin_request(quota, START_NS, &wait_ns), INF_OK);
     cr_expect_eq(wait_ns, 0);
     // A limit below what is held lets nothing end that runs, and nothing begin.
     quota->most[INF_MODEL_QUOTA_REQUESTS] = 999;
-    cr_expect_eq(begin(quota, START_NS, &wait_ns), INF_EXHAUSTED);
+    cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
     inf_model_quota_end_request(quota);
-    cr_expect_eq(begin(quota, START_NS, &wait_ns), INF_EXHAUSTED);
+    cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
     inf_model_quota_end_request(quota);
-    cr_expect_eq(begin(quota, START_NS, &wait_ns), INF_OK);
-    cr_expect_eq(begin(quota, START_NS, &wait_ns), INF_EXHAUSTED);
+    cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_OK);
+    cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
     cr_expect_eq(quota->held[INF_MODEL_QUOTA_REQUESTS], 999);
     cr_expect_eq(quota->refused[INF_MODEL_QUOTA_REQUESTS], 3);
     inf_model_quota_unref(&quota);
@@ -47,25 +47,25 @@ Test(model_quota, limits_requests_of_a_second)
     uint64_t wait_ns;
     quota->most[INF_MODEL_QUOTA_RATE] = 4;
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(begin(quota, START_NS, &wait_ns), INF_OK, "%d", i);
-    cr_expect_eq(begin(quota, START_NS, &wait_ns), INF_EXHAUSTED);
+        cr_assert_eq(begin_request(quota, START_NS, &wait_ns), INF_OK, "%d", i);
+    cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
     cr_expect_eq(quota->refused[INF_MODEL_QUOTA_RATE], 1);
     cr_expect_eq(quota->held[INF_MODEL_QUOTA_RATE], 0);
     // One in 250 ms is allowed from now on. A refused request costs nothing.
     for (int i = 1; i < 9; i++) {
         const uint64_t at_ns = START_NS + (uint64_t)i * 250 * INF_NS_PER_MS;
-        cr_expect_eq(begin(quota, at_ns - INF_NS_PER_MS, &wait_ns), INF_OK, "%d", i);
-        cr_expect_eq(begin(quota, at_ns - INF_NS_PER_MS, &wait_ns), INF_EXHAUSTED, "%d", i);
+        cr_expect_eq(begin_request(quota, at_ns - INF_NS_PER_MS, &wait_ns), INF_OK, "%d", i);
+        cr_expect_eq(begin_request(quota, at_ns - INF_NS_PER_MS, &wait_ns), INF_EXHAUSTED, "%d", i);
         cr_expect(wait_ns > 0 && wait_ns <= 250 * INF_NS_PER_MS, "%llu",
                   (unsigned long long)wait_ns);
     }
     // After a pause the requests of one second may come at once, and no more.
     int count = 0;
-    while (begin(quota, START_NS + 3600 * INF_NS_PER_S, &wait_ns) == INF_OK)
+    while (begin_request(quota, START_NS + 3600 * INF_NS_PER_S, &wait_ns) == INF_OK)
         count++;
     cr_expect_eq(count, 4);
     quota->most[INF_MODEL_QUOTA_RATE] = 1000000;
-    while (begin(quota, START_NS + 7200 * INF_NS_PER_S, &wait_ns) == INF_OK)
+    while (begin_request(quota, START_NS + 7200 * INF_NS_PER_S, &wait_ns) == INF_OK)
         count++;
     cr_expect_eq(count, 4 + 1000000);
     inf_model_quota_unref(&quota);

@@ -15,7 +15,7 @@
 #define DAEMON_UID 1u
 #define GAMES_GID  60u
 
-static struct inf_access resolve(const char *users, const char *groups)
+static struct inf_access resolve_lists(const char *users, const char *groups)
 {
     struct inf_access access;
     struct inf_error err = {0};
@@ -25,9 +25,9 @@ static struct inf_access resolve(const char *users, const char *groups)
 
 Test(access, finds_the_numbers_of_names)
 {
-    struct inf_access access = resolve("", "");
+    struct inf_access access = resolve_lists("", "");
     cr_expect(!access.is_restricted);
-    access = resolve("root, daemon;7\t,  4294967294,", "games");
+    access = resolve_lists("root, daemon;7\t,  4294967294,", "games");
     cr_expect(access.is_restricted);
     cr_assert_eq(access.user_count, 4);
     const uid_t users[] = {0, DAEMON_UID, 7, 4294967294u};
@@ -35,8 +35,8 @@ Test(access, finds_the_numbers_of_names)
     cr_assert_eq(access.group_count, 1);
     cr_expect_eq(access.groups[0], GAMES_GID);
     // A list without names is a list.
-    cr_expect(resolve(",", "").is_restricted);
-    cr_expect(resolve("", " ;").is_restricted);
+    cr_expect(resolve_lists(",", "").is_restricted);
+    cr_expect(resolve_lists("", " ;").is_restricted);
 }
 
 Test(access, refuses_what_is_no_name)
@@ -44,12 +44,12 @@ Test(access, refuses_what_is_no_name)
     static const struct {
         const char *users, *groups, *text;
     } cases[] = {
-        {"nobody-knows", "", "allow_users: there is no user 'nobody-knows'"},
+        {"not-there", "", "allow_users: there is no user 'not-there'"},
         {"daemon, -1", "", "there is no user '-1'"},
         {"4294967295", "", "there is no user '4294967295'"},
         {"99999999999", "", "there is no user '99999999999'"},
         {"1 000x", "", "there is no user '000x'"},
-        {"daemon", "nobody-knows", "allow_groups: there is no group 'nobody-knows'"},
+        {"daemon", "not-there", "allow_groups: there is no group 'not-there'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct inf_access access;
@@ -62,7 +62,7 @@ Test(access, refuses_what_is_no_name)
     char many[256] = "";
     for (uint32_t i = 0; i < INF_ACCESS_NAMES; i++)
         strcat(many, "1,");
-    cr_expect_eq(resolve(many, "").user_count, INF_ACCESS_NAMES);
+    cr_expect_eq(resolve_lists(many, "").user_count, INF_ACCESS_NAMES);
     strcat(many, "1");
     struct inf_access access;
     cr_expect_eq(inf_access_resolve(&access, many, "", NULL), INF_INVALID);
@@ -131,7 +131,8 @@ Test(access, knows_the_groups_of_a_client)
 Test(access, allows_users_groups_and_admins)
 {
     struct inf_caller user, admin;
-    const struct inf_access all = {0}, none = {.is_restricted = true}, some = resolve("7,9", "");
+    const struct inf_access all = {0}, none = {.is_restricted = true},
+                            some = resolve_lists("7,9", "");
     inf_caller_init(&user, -1, 9, false);
     inf_caller_init(&admin, -1, 8, true);
     cr_expect(inf_access_allows(&all, &user));

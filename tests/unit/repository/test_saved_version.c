@@ -16,7 +16,7 @@ static char root[] = "/tmp/inferd-saved-XXXXXX";
 static int repository_fd;
 
 // Runs a shell command in the folder of the test, and fails if it does.
-static void shell(const char *format, ...)
+static void run_shell(const char *format, ...)
 {
     char command[512], text[640];
     va_list arguments;
@@ -43,10 +43,10 @@ static void expect_names(const char *wanted)
     cr_expect_str_eq(names, wanted);
 }
 
-static void start(void)
+static void make_folders(void)
 {
     cr_assert_not_null(mkdtemp(root));
-    shell(
+    run_shell(
         "mkdir -p repository source/more/deep outside; "
         "for i in model.json w.bin more/a more/deep/b model.conf .hidden; do "
         "echo $i > source/$i; done; echo x > outside/precious");
@@ -56,7 +56,7 @@ static void start(void)
     cr_assert_geq(repository_fd, 0);
 }
 
-static void end(void)
+static void remove_folders(void)
 {
     char command[64];
     close(repository_fd);
@@ -64,7 +64,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(saved_version, .init = start, .fini = end);
+TestSuite(saved_version, .init = make_folders, .fini = remove_folders);
 
 // Saves the model of the folder `source` as the next version of "m".
 static struct inf_repository_save save_model(const char *ready_file)
@@ -121,7 +121,7 @@ Test(saved_version, goes_with_all_that_was_saved)
 Test(saved_version, that_failed_leaves_what_others_put_there)
 {
     struct inf_repository_save save = save_model("READY");
-    shell(
+    run_shell(
         "echo x > repository/m/1/more/theirs; echo x > repository/m/notes; "
         "echo x > repository/m/1/.theirs");
     inf_repository_save_undo(&save);
@@ -132,7 +132,7 @@ Test(saved_version, leaves_other_versions)
 {
     save_and_keep("");
     save_and_keep("");
-    shell("mkdir repository/m/7; echo x > repository/m/7/model.json");
+    run_shell("mkdir repository/m/7; echo x > repository/m/7/model.json");
     remove_version("", INF_PRECONDITION, "3 versions in the repository, from 1 to 7");
     remove_version("3", INF_NOT_FOUND, "no version '3'");
     remove_version("../m", INF_NOT_FOUND, "no version '../m'");
@@ -150,7 +150,7 @@ Test(saved_version, leaves_settings_that_were_changed)
 {
     save_and_keep("");
     usleep(20000); // more than the resolution of the times of files
-    shell("echo changed > repository/m/model.conf");
+    run_shell("echo changed > repository/m/model.conf");
     remove_version("1", INF_OK, "");
     expect_names("m m/.saved m/model.conf ");
     // The next save finds a directory without versions.
@@ -160,7 +160,7 @@ Test(saved_version, leaves_settings_that_were_changed)
 
 Test(saved_version, keeps_a_directory_that_the_save_did_not_make)
 {
-    shell("mkdir repository/m");
+    run_shell("mkdir repository/m");
     save_and_keep("");
     expect_names("m " FIRST);
     remove_version("1", INF_OK, "");
@@ -170,19 +170,19 @@ Test(saved_version, keeps_a_directory_that_the_save_did_not_make)
 Test(saved_version, follows_no_links)
 {
     save_and_keep("");
-    shell(
+    run_shell(
         "rm -r repository/m/1/more && mkdir outside/deep && echo x > outside/a && "
         "echo x > outside/deep/b && ln -s ../../../outside repository/m/1/more");
     remove_version("1", INF_OK, "");
     expect_names("");
-    shell("test -e outside/a -a -e outside/deep/b -a -e outside/precious");
+    run_shell("test -e outside/a -a -e outside/deep/b -a -e outside/precious");
     // A link in place of the version or of the model.
     save_and_keep("");
-    shell("mv repository/m/1 outside/1 && ln -s ../../outside/1 repository/m/1");
+    run_shell("mv repository/m/1 outside/1 && ln -s ../../outside/1 repository/m/1");
     remove_version("1", INF_NOT_FOUND, "no version '1'");
-    shell("mv repository/m outside/m && ln -s ../outside/m repository/m");
+    run_shell("mv repository/m outside/m && ln -s ../outside/m repository/m");
     remove_version("1", INF_NOT_FOUND, "no directory");
-    shell("test -e outside/1/model.json");
+    run_shell("test -e outside/1/model.json");
 }
 
 #define LIST(text)                                                                                 \
@@ -215,30 +215,30 @@ Test(saved_version, does_not_trust_every_list)
         close(fd);
         remove_version("1", INF_INVALID, "list of saved files is damaged");
     }
-    shell("rm repository/m/1/.saved && ln -s model.json repository/m/1/.saved");
+    run_shell("rm repository/m/1/.saved && ln -s model.json repository/m/1/.saved");
     remove_version("1", INF_PRECONDITION, "was not put into the repository by a save");
-    shell("rm repository/m/1/.saved && mkfifo repository/m/1/.saved");
+    run_shell("rm repository/m/1/.saved && mkfifo repository/m/1/.saved");
     remove_version("1", INF_INVALID, "not one that the daemon wrote");
     if (geteuid() == 0) {
-        shell(
+        run_shell(
             "rm repository/m/1/.saved && printf 'inferd-saved 1\\0w.bin\\0' > "
             "repository/m/1/.saved && chown 12345 repository/m/1/.saved");
         remove_version("1", INF_INVALID, "not one that the daemon wrote");
     }
-    shell("test -e repository/m/1/w.bin -a -e outside/precious");
+    run_shell("test -e repository/m/1/w.bin -a -e outside/precious");
 }
 
 Test(saved_version, completes_a_removal_that_a_process_began)
 {
     save_and_keep("");
     save_and_keep("");
-    shell("cp -a repository/m/1 repository/m/.1.gone && rm repository/m/.1.gone/w.bin");
+    run_shell("cp -a repository/m/1 repository/m/.1.gone && rm repository/m/.1.gone/w.bin");
     remove_version("1", INF_OK, "");
     remove_version("2", INF_OK, "");
     expect_names("");
     // One with a file of others is in the way, and stays.
     save_and_keep("");
-    shell("mkdir repository/m/.1.gone && echo x > repository/m/.1.gone/theirs");
+    run_shell("mkdir repository/m/.1.gone && echo x > repository/m/.1.gone/theirs");
     remove_version("1", INF_PRECONDITION, "'1' was not removed: File exists");
     expect_names("m m/.1.gone m/.1.gone/theirs m/.saved " FIRST "m/model.conf ");
 }
