@@ -515,7 +515,7 @@ INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const
 // One row of the list of models.
 typedef struct inferd_model_row {
     char name[65], version[24];
-    char state[16];    // "LOADING", "WARMING", "READY", "IDLE" or "UNAVAILABLE"
+    char state[16];    // "LOADING", "WARMING", "READY", "UNLOADING", "IDLE" or "UNAVAILABLE"
     char reason[256];  // why the model is not ready; "": the model is ready
     char device[32];   // the device on which the model is placed
     char platform[48]; // format of the model file

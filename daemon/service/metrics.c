@@ -67,11 +67,10 @@ static void print_process(const struct inf_service *service, struct inf_expositi
 
 static void print_models(struct inf_service *service, struct inf_exposition *out) INF_ON_LOOP
 {
-    static const char *const names[] = {[INF_MODEL_LOADING] = "loading",
-                                        [INF_MODEL_WARMING] = "warming",
-                                        [INF_MODEL_READY] = "ready",
-                                        [INF_MODEL_IDLE] = "idle",
-                                        [INF_MODEL_FAILED] = "failed"};
+    static const char *const names[] = {
+        [INF_MODEL_LOADING] = "loading", [INF_MODEL_WARMING] = "warming",
+        [INF_MODEL_READY] = "ready",     [INF_MODEL_UNLOADING] = "unloading",
+        [INF_MODEL_IDLE] = "idle",       [INF_MODEL_FAILED] = "failed"};
     uint64_t numbers[INF_ARRAY_LENGTH(names)] = {0};
     uint32_t count = inf_model_store_list(service->options.store, NULL, service->model_rows,
                                           INF_SERVICE_MODELS_MAX);

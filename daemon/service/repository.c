@@ -10,9 +10,9 @@
 #include "daemon/service/load_call.h"
 
 static const char *const state_names[] = {
-    [INF_MODEL_LOADING] = "LOADING",    [INF_MODEL_WARMING] = "WARMING",
-    [INF_MODEL_READY] = "READY",        [INF_MODEL_IDLE] = "IDLE",
-    [INF_MODEL_FAILED] = "UNAVAILABLE",
+    [INF_MODEL_LOADING] = "LOADING", [INF_MODEL_WARMING] = "WARMING",
+    [INF_MODEL_READY] = "READY",     [INF_MODEL_UNLOADING] = "UNLOADING",
+    [INF_MODEL_IDLE] = "IDLE",       [INF_MODEL_FAILED] = "UNAVAILABLE",
 };
 
 enum inf_code inf_service_repository_index(struct inf_service *service, struct inf_request *request,

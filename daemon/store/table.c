@@ -208,6 +208,8 @@ static void fill_row(struct inf_model_row *row, const struct inf_model_table *ta
         return;
     }
     fill_served(row, served);
+    if (entry->leaving)
+        row->state = INF_MODEL_UNLOADING;
 }
 
 // Fills the row of a signature of a model, whose own row is `model`.

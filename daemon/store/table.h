@@ -109,7 +109,8 @@ enum inf_model_state {
     INF_MODEL_LOADING, // the load is queued or reads the model file
     INF_MODEL_WARMING, // the model is being compiled and run for the first time
     INF_MODEL_READY,
-    INF_MODEL_IDLE, // unloaded; the next request starts a load
+    INF_MODEL_UNLOADING, // requests in flight end; another model needs the memory
+    INF_MODEL_IDLE,      // unloaded; the next request starts a load
     INF_MODEL_FAILED,
 };
 

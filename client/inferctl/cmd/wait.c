@@ -43,11 +43,12 @@ static bool is_awaited(const inferd_model_row *row, const struct awaited *awaite
             has_label(row->labels, awaited->version));
 }
 
-// Returns the rank of a state: 4 for READY, less for states from which a model may become ready, 0
+// Returns the rank of a state: 5 for READY, less for states from which a model may become ready, 0
 // for a failed load, and -1 for an unknown state.
 static int rank_state(const char *state)
 {
-    static const char *const states[] = {"UNAVAILABLE", "LOADING", "WARMING", "IDLE", "READY"};
+    static const char *const states[] = {"UNAVAILABLE", "UNLOADING", "LOADING",
+                                         "WARMING",     "IDLE",      "READY"};
     int rank = (int)(sizeof states / sizeof states[0]) - 1;
     while (rank >= 0 && strcmp(states[rank], state) != 0)
         rank--;

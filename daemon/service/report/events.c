@@ -55,7 +55,7 @@ static void compare_rows(struct inf_service *service, const struct inf_model_row
     static const char *const kinds[] = {
         [INF_MODEL_LOADING] = "model_loading", [INF_MODEL_WARMING] = "model_warming",
         [INF_MODEL_READY] = "model_ready",     [INF_MODEL_IDLE] = "model_idle",
-        [INF_MODEL_FAILED] = "model_failed",
+        [INF_MODEL_FAILED] = "model_failed",   [INF_MODEL_UNLOADING] = "model_unloading",
     };
     _Static_assert(INF_ARRAY_LENGTH(kinds) == INF_MODEL_FAILED + 1, "each state has a kind");
     if (old == NULL || old->state != row->state)
