@@ -38,6 +38,7 @@ struct load {
     uint32_t rows_max; // the most rows of a batch that the warm-up tried
     // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
     uint64_t journal_key;
+    uint64_t hang_key; // likewise for runs of the model; 0: none
     // The job whose cancellation ends the load: `job`, or, if this is the load of a further
     // signature, the job of the whole file.
     const struct inf_load_job *order;
@@ -134,6 +135,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
     served->content_hash = load->info.content_hash;
     served->file_hash = load->file_hash;
+    served->hang_key = load->hang_key;
     served->description = load->description;
     load->description = NULL;
     INF_TRY(describe_by_settings(load, err));
@@ -269,6 +271,7 @@ static enum inf_code copy_base(struct load *load, struct inf_error *err)
         load->location.config_stamp = base->config_stamp;
     load->info.content_hash = base->content_hash;
     load->file_hash = base->file_hash;
+    load->hang_key = base->hang_key;
     snprintf(load->location.version, sizeof load->location.version, "%s", base->version);
     snprintf(load->platform, sizeof load->platform, "%s", base->platform);
     load->description = inf_model_description_ref(base->description);
@@ -465,12 +468,18 @@ static enum inf_code begin_journal(struct load *load, struct inf_error *err) INF
     uint64_t key =
         inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
     key = inf_record_hash_text(inf_record_hash_text(key, load->job->name), options->build);
+    // A load that ends clears its own entry, but not that of runs that did not end.
+    load->hang_key = inf_record_hash_text(key, "run");
     uint32_t crashes = inf_load_journal_crashes(options->journal, key);
-    if (crashes >= INF_LOAD_CRASHES_MAX && !load->job->model.by_admin)
+    uint32_t hangs = inf_load_journal_crashes(options->journal, load->hang_key);
+    if (INF_MAX(crashes, hangs) >= INF_LOAD_CRASHES_MAX && !load->job->model.by_admin)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
                                "model '%s' is quarantined: the daemon ended %u times while it was "
-                               "loaded; inferctl load tries it again",
-                               load->job->name, crashes);
+                               "%s; inferctl load tries it again",
+                               load->job->name, INF_MAX(crashes, hangs),
+                               crashes >= hangs ? "loaded" : "run and did not end");
+    if (hangs > 0 && load->job->model.by_admin)
+        inf_load_journal_end(options->journal, load->hang_key);
     load->journal_key = key;
     inf_load_journal_begin(options->journal, key);
     return INF_OK;
@@ -523,7 +532,8 @@ static enum inf_code load_signature(const struct load *whole,
                         .location = whole->location, // borrowed
                         .config = whole->config,
                         .allow = whole->allow,
-                        .pinned = whole->pinned};
+                        .pinned = whole->pinned,
+                        .hang_key = whole->hang_key};
     if (part.job == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a load");
     snprintf(part.config.signature, sizeof part.config.signature, "%s", signature->key);

@@ -159,6 +159,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
     INF_LOAD_JOB_SAVE_PLAN, // keeps the plan of `base` for the next load
+    INF_LOAD_JOB_SAVE_HANG, // notes in the journal that a run of `base` does not end
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
     INF_LOAD_JOB_PERSIST,

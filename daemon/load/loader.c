@@ -249,6 +249,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},
+    [INF_LOAD_JOB_SAVE_HANG] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
     [INF_LOAD_JOB_PERSIST] = {.run = run_persist_job},
@@ -402,6 +403,17 @@ void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job)
     loader->jobs_tail = &job->next;
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
+}
+
+void inf_loader_note_hang(struct inf_served *served)
+{
+    struct inf_load_job *job = served->hang_key != 0 && served->loader != NULL
+                                   ? inf_load_job_create(INF_LOAD_JOB_SAVE_HANG)
+                                   : NULL;
+    if (job == NULL)
+        return;
+    job->base = inf_served_ref(served);
+    inf_loader_submit(served->loader, job);
 }
 
 static bool is_about(const struct inf_load_job *job, const char *name)

@@ -32,6 +32,10 @@ void inf_loader_destroy(struct inf_loader **loader);
 // ownership of the job. Never blocks.
 void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 
+// Notes for the next start that a run of a model does not end, because the service manager will
+// give up the process. Never blocks.
+void inf_loader_note_hang(struct inf_served *served);
+
 // Cancels the queued and running jobs about the model `name`; NULL: about all models. Jobs that
 // only save results are not cancelled. Never blocks: a running job ends at its next step, and
 // its final message follows as always.

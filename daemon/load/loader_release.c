@@ -53,6 +53,8 @@ void inf_loader_run_saving_job(struct inf_loader *loader, struct inf_load_job *j
                      &job->save_decision.decision->race);
     else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
         inf_kept_plan_keep(options->plans, job->base);
+    else if (job->kind == INF_LOAD_JOB_SAVE_HANG)
+        inf_load_journal_begin(options->journal, job->base->hang_key);
     else
         inf_served_shapes_keep(options->served_shapes, job->base->content_hash,
                                job->save_shapes.shapes);
@@ -64,7 +66,8 @@ static struct inf_load_job *take_saving_job(struct inf_loader *loader)
 {
     struct inf_load_job **link = &loader->jobs;
     while (*link != NULL && (*link)->kind != INF_LOAD_JOB_SAVE_DECISION &&
-           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES && (*link)->kind != INF_LOAD_JOB_SAVE_PLAN)
+           (*link)->kind != INF_LOAD_JOB_SAVE_SHAPES && (*link)->kind != INF_LOAD_JOB_SAVE_PLAN &&
+           (*link)->kind != INF_LOAD_JOB_SAVE_HANG)
         link = &(*link)->next;
     struct inf_load_job *job = *link;
     if (job == NULL)

@@ -101,6 +101,8 @@ struct inf_served {
     bool kernels_due; // kernels were chosen by rules, and may race; only the loop uses it
     // What the load has compiled, for a race of the kernels; NULL: kernels do not race.
     struct inf_compilations *compilations;
+    // Key of the model in the journal of loads, for runs that do not end; 0: nothing is noted.
+    uint64_t hang_key;
     bool reads_one_file;            // the model was read from its file, and from no other one
     _Atomic uint64_t request_count; // requests that were answered successfully (status OK)
     _Atomic uint64_t recomputed;    // number of answers that were computed again in fp32

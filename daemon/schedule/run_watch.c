@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/load/loader.h"
 
 // Room for the name of a node in a log line.
 #define NODE_TEXT 128
@@ -150,6 +151,7 @@ uint64_t inf_run_watch_check(struct inf_run_watch *watch, const struct inf_run_l
     uint64_t limit_ns = limits->limit_ms * INF_NS_PER_MS;
     uint64_t grace_ns = limits->grace_ms * INF_NS_PER_MS;
     bool cancels = false, sticks = false;
+    struct inf_served *stuck = NULL;
     uint64_t next_ns = 0;
     inf_mutex_lock(&watch->mutex);
     uint64_t since_ns = watch->since_ns;
@@ -158,6 +160,8 @@ uint64_t inf_run_watch_check(struct inf_run_watch *watch, const struct inf_run_l
         sticks = watch->passed_ms != 0 && now_ns >= since_ns + limit_ns + grace_ns;
         if (cancels || sticks)
             describe_run(watch, &description);
+        if (sticks)
+            stuck = inf_served_ref(watch->jobs[0]->served);
         if (cancels) {
             watch->passed_ms = limits->limit_ms;
             cancel_jobs(watch);
@@ -172,6 +176,9 @@ uint64_t inf_run_watch_check(struct inf_run_watch *watch, const struct inf_run_l
     if (sticks)
         log_run(watch, log, INF_LOG_ERROR, "run does not end", &description, limits,
                 now_ns - since_ns);
+    if (stuck != NULL)
+        inf_loader_note_hang(stuck);
+    inf_served_unref(&stuck);
     return sticks ? 0 : next_ns;
 }
 

@@ -409,6 +409,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
+    [INF_LOAD_JOB_SAVE_HANG] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
     [INF_LOAD_JOB_PERSIST] = {.finish = finish_persisting},

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/load/loader.h"
 #include "daemon/store/store.h"
 
 static char root[] = "/tmp/inferd-store-XXXXXX";

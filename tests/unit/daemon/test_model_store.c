@@ -423,6 +423,64 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     inf_model_store_destroy(&store);
 }
 
+// Creates a store that keeps its journal of loads in `root`, and loads "m" as the scan of the
+// repository (token 0) or as an admin does. Returns how that ended.
+static struct inf_load_event load_with_journal(struct inf_model_store **store,
+                                               uint64_t token) INF_ON_LOOP
+{
+    struct inf_error err = {0};
+    const struct inf_model_store_options options = {
+        .repository = root, .devices = &devices, .cache_directory = root};
+    inf_role_leave();
+    cr_assert_eq(inf_model_store_create(store, &options, &err), INF_OK, "%s", err.text);
+    inf_role_enter_loop();
+    load_model(*store, "m", token);
+    return next_end(*store);
+}
+
+Test(model_store, a_model_whose_runs_did_not_end_twice_is_quarantined)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store;
+    for (int i = 0; i < 2; i++) {
+        struct inf_load_event end = load_with_journal(&store, 0);
+        cr_assert_eq(end.err.code, INF_OK, "%d: %s", i, end.err.text);
+        struct inf_served *served = find_model(store, "m");
+        inf_loader_note_hang(served);
+        inf_served_unref(&served);
+        // A load that ends says nothing about runs.
+        load_model(store, "m", 0);
+        cr_expect_eq(next_end(store).err.code, INF_OK);
+        inf_model_store_destroy(&store); // as if the process was given up
+    }
+    struct inf_load_event end = load_with_journal(&store, 0);
+    cr_expect_eq(end.err.code, INF_PRECONDITION);
+    cr_expect_not_null(strstr(end.err.text,
+                              "quarantined: the daemon ended 2 times while it was "
+                              "run and did not end"),
+                       "%s", end.err.text);
+    inf_model_store_destroy(&store);
+    // An admin may try again, which lifts the quarantine.
+    cr_expect_eq(load_with_journal(&store, 1).err.code, INF_OK);
+    inf_model_store_destroy(&store);
+    cr_expect_eq(load_with_journal(&store, 0).err.code, INF_OK);
+    inf_model_store_destroy(&store);
+    // So do other files.
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(load_with_journal(&store, 0).err.code, INF_OK);
+        struct inf_served *served = find_model(store, "m");
+        inf_loader_note_hang(served);
+        inf_served_unref(&served);
+        inf_model_store_destroy(&store);
+    }
+    cr_expect_eq(load_with_journal(&store, 0).err.code, INF_PRECONDITION);
+    inf_model_store_destroy(&store);
+    make_model("m", OPEN);
+    cr_expect_eq(load_with_journal(&store, 0).err.code, INF_OK);
+    inf_model_store_destroy(&store);
+}
+
 // --- references to a model that many threads take and drop ---
 
 struct user {
