@@ -364,6 +364,8 @@ class Quotas(unittest.TestCase):
             # A fork is charged like the session that it is made of.
             self.expect_refused(held.fork, 'QUOTA_BYTES')
             held.close()
+            # Its memory is given back when its last request has been released.
+            server.wait_until(lambda: self.quota('m', 'session_bytes')[1] < 10000)
             other.infer('m', ones, keep={'d': 'kept'})
         server.wait_until(lambda: self.quota('m', 'session_bytes')[1] == 0)
 
