@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/exponential.h"
+#include "backends/cpu/kernels/sigmoid.h"
 
 // sum_rows() sums SUM_CHANNELS channels at the same time, and starts a new partial sum after
 // SUM_ROWS rows.
@@ -121,44 +122,6 @@ static void clamp_all(size_t count, const float *x, float *y, float min, float m
         y[i] = clamp_one(x[i], min, max);
 }
 
-static inline float bits_to_float(uint32_t bits)
-{
-    float number;
-    memcpy(&number, &bits, sizeof(number));
-    return number;
-}
-
-static inline uint32_t float_to_bits(float number)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof(bits));
-    return bits;
-}
-
-// e^v = power * (1 + rest), for v between -87 and 87. Two numbers, so that e^v - 1 stays precise.
-struct exponential {
-    float power, rest;
-};
-
-// Computes e^v as power * (1 + rest). Splits v into n ln2 + r with |r| <= ln2 / 2. `power` is 2^n,
-// and `rest` is e^r - 1, computed from the first seven terms of its series.
-static inline struct exponential exponential_one(float v)
-{
-    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
-    float shifted = v * 1.44269504f + magic;
-    float n = shifted - magic;
-    // Subtracts n * ln 2, split in two constants for precision.
-    float r = v - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
-    p = p * r + 0.5f;
-    p = p * r * r + r;
-    return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
-}
-
 // Uses tanh(|x|) = (e^v - 1) / (e^v + 1) for v = 2|x|. For small x, n = 0, so that e^v - 1 is
 // computed without subtracting nearly equal numbers and keeps its precision.
 static inline float tanh_one(float x)
@@ -181,59 +144,6 @@ static void hard_swish_all(size_t count, const float *x, float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = x[i] * (clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f));
-}
-
-// An exponential in three factors: e^x = part * first * second. `first` and `second` are powers of
-// 2. There are two, because the exponent of a single power could be out of range.
-struct factors {
-    float part, first, second;
-};
-
-#define EXP_LOW  -110.0f // below this, even 100 * e^x is less than the smallest positive f32
-#define EXP_HIGH 89.0f
-
-static inline struct factors factors_one(float x)
-{
-    float v = x < EXP_LOW ? EXP_LOW : x;
-    v = v > EXP_HIGH ? EXP_HIGH : v;
-    const float magic = 12582912.0f;
-    float shifted = v * 1.44269504f + magic;
-    float n = shifted - magic;
-    float r = v - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
-    p = p * r + 0.5f;
-    p = p * r * r + r;
-    int32_t whole = (int32_t)float_to_bits(shifted) - (int32_t)float_to_bits(magic);
-    int32_t half = whole >> 1;
-    return (struct factors){p + 1.0f, bits_to_float((uint32_t)(half + 127) << 23),
-                            bits_to_float((uint32_t)(whole - half + 127) << 23)};
-}
-
-static inline float exp_one(float x)
-{
-    struct factors e = factors_one(x);
-    return e.part * e.first * e.second;
-}
-
-// Use the exponent -|x|, which is never positive, so that nothing overflows.
-static inline float sigmoid_one(float x)
-{
-    float power = exp_one(-fabsf(x));
-    return (x < 0.0f ? power : 1.0f) / (1.0f + power);
-}
-
-// Computes x / (1 + e^-x). For negative x, x is multiplied by the factors of e^x one after the
-// other, because e^x itself may be subnormal and have lost precision.
-static inline float silu_one(float x)
-{
-    struct factors e = factors_one(-fabsf(x));
-    float power = e.part * e.first * e.second;
-    float below = x < EXP_LOW ? x * 0.0f : x * e.part * e.first * e.second;
-    return (x < 0.0f ? below : x) / (1.0f + power);
 }
 
 // Computes the logarithm of x = 2^n m with m between sqrt(1/2) and sqrt(2), using log m = 2
@@ -305,11 +215,6 @@ static inline float gelu_one(float x)
     return x != x ? x : y;
 }
 
-static inline float gelu_tanh_one(float x)
-{
-    return x * sigmoid_one(x * (1.59576912f + 0.0713548163f * x * x));
-}
-
 static inline float rsqrt_one(float x)
 {
     return 1.0f / sqrtf(x);
@@ -330,6 +235,7 @@ static inline float cos_one(float x)
     return cosf(x);
 }
 
+// Defines FUNCTION_all(), which applies FUNCTION_one() to an array.
 #define MAP(function)                                                                              \
     static void function##_all(size_t count, const float *x, float *y)                             \
     {                                                                                              \
@@ -337,82 +243,9 @@ static inline float cos_one(float x)
             y[i] = function##_one(x[i]);                                                           \
     }
 
-// The sigmoid and the functions made of it are written with vectors if the processor can scale by
-// powers of 2: the compiler uses neither those instructions nor reciprocals instead of divisions.
-#ifdef INF_VEC_SCALE
-
-#define LEAST_EXPONENT -150.0f // e^-150 times 100 is less than the smallest positive f32
-
-// e^v = part * 2^n for v at most 0.
-struct vec_factors {
-    inf_vec part, n;
-};
-
-INF_VEC_INLINE struct vec_factors vec_exponential(inf_vec v)
-{
-    v = vec_max(vec_all(LEAST_EXPONENT), v);
-    inf_vec n = vec_round(v * vec_all(1.44269504f));
-    inf_vec r = vec_fma(n, vec_all(-0.693359375f), v);
-    r = vec_fma(n, vec_all(2.12194440e-4f), r);
-    inf_vec p = vec_fma(r, vec_all(1.0f / 5040.0f), vec_all(1.0f / 720.0f));
-    p = vec_fma(p, r, vec_all(1.0f / 120.0f));
-    p = vec_fma(p, r, vec_all(1.0f / 24.0f));
-    p = vec_fma(p, r, vec_all(1.0f / 6.0f));
-    p = vec_fma(p, r, vec_all(0.5f));
-    p = vec_fma(p * r, r, r);
-    return (struct vec_factors){p + vec_all(1), n};
-}
-
-INF_VEC_INLINE inf_vec vec_minus_magnitude(inf_vec x)
-{
-    return vec_below(x, 0, x, -x);
-}
-
-// As sigmoid_one().
-INF_VEC_INLINE inf_vec vec_sigmoid(inf_vec x)
-{
-    struct vec_factors e = vec_exponential(vec_minus_magnitude(x));
-    inf_vec power = vec_scale(e.part, e.n);
-    return vec_below(x, 0, power, vec_all(1)) * vec_near_reciprocal(vec_all(1) + power);
-}
-
-// As silu_one(). x is multiplied by `part` first, because e^x may be subnormal.
-INF_VEC_INLINE inf_vec vec_silu(inf_vec x)
-{
-    struct vec_factors e = vec_exponential(vec_minus_magnitude(x));
-    inf_vec below = vec_scale(x * e.part, e.n);
-    below = vec_below(x, EXP_LOW, x * vec_all(0), below);
-    return vec_below(x, 0, below, x) * vec_near_reciprocal(vec_all(1) + vec_scale(e.part, e.n));
-}
-
-INF_VEC_INLINE inf_vec vec_gelu_tanh(inf_vec x)
-{
-    inf_vec slope = vec_fma(vec_all(0.0713548163f) * x, x, vec_all(1.59576912f));
-    return x * vec_sigmoid(x * slope);
-}
-
-#define VEC_MAP(function)                                                                          \
-    static void function##_all(size_t count, const float *x, float *y)                             \
-    {                                                                                              \
-        size_t i = 0;                                                                              \
-        for (; i + INF_VEC_WIDTH <= count; i += INF_VEC_WIDTH)                                     \
-            vec_store(y + i, vec_##function(vec_load(x + i)));                                     \
-        if (i < count)                                                                             \
-            vec_store_some(y + i, vec_##function(vec_load_some(x + i, count - i)), count - i);     \
-    }
-
-VEC_MAP(sigmoid)
-VEC_MAP(silu)
-VEC_MAP(gelu_tanh)
-
-#else
-
-MAP(sigmoid)
-MAP(silu)
-MAP(gelu_tanh)
-
-#endif
-
+INF_SIGMOID_MAP(sigmoid)
+INF_SIGMOID_MAP(silu)
+INF_SIGMOID_MAP(gelu_tanh)
 MAP(exp)
 MAP(log)
 MAP(erf)

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/transpose.h"
+#include "backends/cpu/kernels/map/transpose.h"
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 

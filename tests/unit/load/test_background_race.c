@@ -361,7 +361,9 @@ Test(model_race, a_lower_precision_wins_if_its_answer_is_close)
     const struct inf_race_entry *brain = entry_of(served, "half", INF_PRECISION_BF16);
     cr_expect(half->verdict == INF_RACE_CHOSEN || half->verdict == INF_RACE_SLOWER, "%s",
               half->why);
-    cr_expect_eq(brain->verdict, INF_RACE_REFUSED, "8 bits are too few: %s", brain->why);
+    // The device rounds every result. The precision check rounds only operands of products, and the
+    // model has no product, so it is the comparison with `ref` that finds 8 bits too few.
+    cr_expect_eq(brain->verdict, INF_RACE_WRONG, "8 bits are too few: %s", brain->why);
     cr_expect_eq(entry_of(served, "half", INF_PRECISION_FP32)->verdict, INF_RACE_SLOWER);
     inf_served_unref(&served);
     // If the request names the precision, expect that exactly this one is used and reported.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposes a matrix of elements of 1, 2, 4 or 8 bytes.
-#ifndef INF_BACKENDS_CPU_KERNELS_TRANSPOSE_H
-#define INF_BACKENDS_CPU_KERNELS_TRANSPOSE_H
+#ifndef INF_BACKENDS_CPU_KERNELS_MAP_TRANSPOSE_H
+#define INF_BACKENDS_CPU_KERNELS_MAP_TRANSPOSE_H
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of the layout pass: the list of nodes that replaces the graph's nodes, and the values that
-// are views of other values. Private to layout.c and layout_operator.c.
+// are views of other values. Private to layout.c and operator.c.
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
 
-#include "backends/graph/pass/layout_view.h"
+#include "backends/graph/pass/layout/view.h"
 #include "backends/graph/pass/rewrite.h"
 
 struct inf_layout {

@@ -7,13 +7,13 @@
 //     x -> T -> conv -> T' -> relu -> T -> conv -> T' -> y
 //
 // T' undoes T, but the relu lies between them. Idea: do not write a transpose at all. Remember its
-// output as a view: "value s with its axes permuted" (layout_view.h). Go through the nodes in order
-// and write a new list (layout_writer.h):
+// output as a view: "value s with its axes permuted" (view.h). Go through the nodes in order
+// and write a new list (writer.h):
 //
 //     transpose                 nothing is written; its output becomes a view of s, or of the value
 //                               that s is itself a view of, with the permutations composed
-//     relu, slice, concat, ...  computed on s; the result is a view again (layout_operator.h)
-//     reshape                   computed on s if it keeps groups of axes apart (layout_reshape.c)
+//     relu, slice, concat, ...  computed on s; the result is a view again (operator.h)
+//     reshape                   computed on s if it keeps groups of axes apart (reshape.c)
 //     all others                the view is computed by a transpose first, unless its permutation
 //                               is the identity: then s itself is the operand
 //
@@ -25,9 +25,9 @@
 // view is computed at most once, however many operators need it.
 #include <stdlib.h>
 
-#include "backends/graph/pass/layout_operator.h"
-#include "backends/graph/pass/layout_view.h"
-#include "backends/graph/pass/layout_writer.h"
+#include "backends/graph/pass/layout/operator.h"
+#include "backends/graph/pass/layout/view.h"
+#include "backends/graph/pass/layout/writer.h"
 #include "backends/graph/pass/passes.h"
 
 // Returns whether a node is a transpose of known permutation, and describes its output as a view.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the new node list of the layout pass. A view becomes a node only when an operator needs
 // the value itself: a reshape if only axes of size 1 move, a transpose otherwise.
-#include "backends/graph/pass/layout_writer.h"
+#include "backends/graph/pass/layout/writer.h"
 
 #include <assert.h>
 #include <stdlib.h>

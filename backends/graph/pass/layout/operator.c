@@ -8,13 +8,13 @@
 //
 // An element-wise operator takes several operands. All views among them must have the same
 // permutation; constants are permuted back, which constant folding then does once.
-#include "backends/graph/pass/layout_operator.h"
+#include "backends/graph/pass/layout/operator.h"
 
 #include <string.h>
 
-#include "backends/graph/pass/layout_lists.h"
-#include "backends/graph/pass/layout_reshape.h"
-#include "backends/graph/pass/layout_view.h"
+#include "backends/graph/pass/layout/lists.h"
+#include "backends/graph/pass/layout/reshape.h"
+#include "backends/graph/pass/layout/view.h"
 
 // --- operands that are not views: constants, single elements, and values along one axis ---
 

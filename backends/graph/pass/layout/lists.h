@@ -5,7 +5,7 @@
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_LISTS_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_LISTS_H
 
-#include "backends/graph/pass/layout_writer.h"
+#include "backends/graph/pass/layout/writer.h"
 
 // Returns true if operand `input` of the node is a constant list with `each` elements for each axis
 // of the view.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic of axis permutations: converts axes, shapes and attributes between a view and its
 // source.
-#include "backends/graph/pass/layout_view.h"
+#include "backends/graph/pass/layout/view.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_RESHAPE_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_RESHAPE_H
 
-#include "backends/graph/pass/layout_writer.h"
+#include "backends/graph/pass/layout/writer.h"
 
 // If `node` is a reshape of a view that can work on the source of the view without more copies than
 // before, appends what computes it, records its output as a view, and sets *out_done to true.

@@ -18,7 +18,7 @@
 //
 // A matmul with a constant matrix does not need the copy: if it reads a view that was made flat,
 // the rows of the matrix take the order of the source instead.
-#include "backends/graph/pass/layout_reshape.h"
+#include "backends/graph/pass/layout/reshape.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 //
 // Three columns that are contiguous in y, the pixels of a picture, are narrower than a tile and
 // have a loop of their own.
-#include "backends/cpu/kernels/transpose.h"
+#include "backends/cpu/kernels/map/transpose.h"
 
 #include <stdbool.h>
 #include <stdint.h>

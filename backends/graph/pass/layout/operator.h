@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_OPERATOR_H
 #define INF_BACKENDS_GRAPH_PASS_LAYOUT_OPERATOR_H
 
-#include "backends/graph/pass/layout_writer.h"
+#include "backends/graph/pass/layout/writer.h"
 
 // If the operands of `node` are views of one permutation and the operator allows it, appends a node
 // that works on the sources of the views; the outputs of `node` become views. If the node needs its

@@ -2,7 +2,7 @@
 // Reorders constant operands of nodes that work on the source of a view, and says which operands
 // broadcast along axes. A slice may name fewer positions than axes: the others are taken whole,
 // which the new lists say by masks.
-#include "backends/graph/pass/layout_lists.h"
+#include "backends/graph/pass/layout/lists.h"
 
 #include <string.h>
 
