@@ -20,13 +20,7 @@
 // the rows of the matrix take the order of the source instead.
 #include "backends/graph/pass/layout/reshape.h"
 
-#include <string.h>
-
-// How many nodes behind the reshape are searched for readers of its result. The search ends there,
-// so that the pass takes a time proportional to the size of the graph.
-#define NODES_AHEAD 64
-// How many values, which lead from the reshape to a transpose, are followed at a time.
-#define VALUES_AHEAD 8
+#include "backends/graph/pass/layout/readers.h"
 
 // Axes of the view that become axes of the result. Groups follow each other in both shapes.
 struct group {
@@ -142,61 +136,6 @@ static enum inf_code write_reshape(struct inf_layout *layout, const struct resha
 
 // --- merges that need a copy ---
 
-static bool has_value(const uint32_t *values, uint32_t count, uint32_t value)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (values[i] == value)
-            return true;
-    return false;
-}
-
-// Returns true if the pass can move a transpose past the node, which leaves the rank unchanged.
-static bool is_passed(const struct inf_node *node)
-{
-    switch (node->op) {
-    case INF_OP_UNARY:
-    case INF_OP_BINARY:
-    case INF_OP_CLIP:
-    case INF_OP_PRELU:
-    case INF_OP_CONCAT:
-    case INF_OP_SPLIT:
-    case INF_OP_SLICE:
-    case INF_OP_PAD:
-    case INF_OP_SOFTMAX:
-        return true;
-    default:
-        return false;
-    }
-}
-
-// Finds the transpose that reads the result of the reshape, directly or behind nodes that
-// transposes pass, and returns its permutation; NULL if there is none nearby.
-static const struct inf_ints *find_reader_order(const struct inf_layout *layout,
-                                                const struct reshape *reshape)
-{
-    const struct inf_graph *graph = layout->graph;
-    uint32_t values[VALUES_AHEAD] = {reshape->node->outputs[0]};
-    uint32_t count = 1;
-    const struct inf_node *end = graph->nodes + graph->node_count;
-    const struct inf_node *node = reshape->node + 1;
-    for (int i = 0; i < NODES_AHEAD && node < end; i++, node++) {
-        bool reads = false;
-        for (uint32_t k = 0; k < node->input_count; k++)
-            reads |= has_value(values, count, node->inputs[k]);
-        if (!reads)
-            continue;
-        if (node->op == INF_OP_TRANSPOSE)
-            return node->attrs.transpose.perm.count == reshape->after.rank
-                       ? &node->attrs.transpose.perm
-                       : NULL;
-        for (uint32_t k = 0; is_passed(node) && k < node->output_count; k++)
-            if (count < VALUES_AHEAD &&
-                graph->values[node->outputs[k]].shape.rank == reshape->after.rank)
-                values[count++] = node->outputs[k];
-    }
-    return NULL;
-}
-
 // Puts the groups into the order in which `perm` has their axes in the result. Returns false if it
 // tears the axes of a group apart.
 static bool order_by_reader(const struct reshape *reshape, const struct inf_ints *perm,
@@ -244,28 +183,6 @@ static enum inf_code write_transpose(struct inf_layout *layout, const struct res
 }
 
 // --- flat views that a matmul reads ---
-
-// Returns the matmul that is the only reader of the result, and multiplies it with a constant
-// matrix; NULL if there is none nearby.
-static struct inf_node *find_product(const struct inf_layout *layout, const struct reshape *reshape)
-{
-    struct inf_graph *graph = layout->graph;
-    uint32_t result = reshape->node->outputs[0];
-    size_t index = (size_t)(reshape->node - graph->nodes) + 1;
-    if (layout->rewrite->uses[result] != 1 || layout->rewrite->evaluator == NULL)
-        return NULL;
-    for (size_t i = index; i < graph->node_count && i < index + NODES_AHEAD; i++) {
-        struct inf_node *node = &graph->nodes[i];
-        if (!has_value(node->inputs, node->input_count, result))
-            continue;
-        const struct inf_value *b = &graph->values[node->inputs[1]];
-        bool fits = node->op == INF_OP_MATMUL && node->inputs[0] == result &&
-                    !node->attrs.matmul.transpose_a && b->data != NULL &&
-                    inf_shape_known(&b->shape) && b->shape.rank == 2;
-        return fits ? node : NULL;
-    }
-    return NULL;
-}
 
 // Appends what gives the rows of the matrix of `product` the order that the axes of `group` have in
 // the source, and makes the result the operand. Constant folding computes it once.
@@ -323,7 +240,7 @@ static enum inf_code write_flat_view(struct inf_layout *layout, const struct res
     struct reshape sorted = *reshape;
     struct inf_layout_view view = *reshape->view;
     const struct group *last = &reshape->groups[reshape->count - 1];
-    struct inf_node *product = find_product(layout, reshape);
+    struct inf_node *product = inf_layout_find_product(layout, reshape->node);
     if (product == NULL || last->out_end - last->out_first != 1 || last->end - last->first < 2)
         return INF_OK;
     int32_t count = sort_axes(reshape, last, axes);
@@ -366,7 +283,7 @@ enum inf_code inf_layout_rewrite_reshape(struct inf_layout *layout, const struct
         sort_groups(&reshape, order);
         return write_reshape(layout, &reshape, reshape.view->source, order);
     }
-    const struct inf_ints *perm = find_reader_order(layout, &reshape);
+    const struct inf_ints *perm = inf_layout_find_reader_order(layout, node);
     if (perm == NULL)
         return write_flat_view(layout, &reshape, out_done);
     uint32_t copy;
