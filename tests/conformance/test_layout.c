@@ -542,6 +542,18 @@ static uint32_t find_largest(struct maker *maker, uint32_t x)
     return TRANSPOSE(add_node(maker, INF_OP_BINARY, factors, 2), 0, 2, 3, 1);
 }
 
+// Gathers channels by indices that are a view too, of one axis.
+static uint32_t gather_by_view(struct maker *maker, uint32_t x)
+{
+    uint32_t y = TRANSPOSE(x, 0, 3, 1, 2);
+    uint32_t best = add_node(maker, INF_OP_ARG, &y, 1);
+    last_attrs(maker)->arg.axis = 1;
+    const uint32_t inputs[] = {y, TRANSPOSE(RESHAPE(best, 24), 0)};
+    uint32_t z = add_node(maker, INF_OP_GATHER, inputs, 2);
+    last_attrs(maker)->gather.axis = 1;
+    return TRANSPOSE(z, 0, 2, 3, 1);
+}
+
 static uint32_t normalize_pictures(struct maker *maker, uint32_t x)
 {
     const uint32_t inputs[] = {TRANSPOSE(x, 0, 3, 1, 2), add_constant(maker, &INF_SHAPE(8, 1, 1)),
@@ -611,6 +623,7 @@ Test(layout, forms_of_exporters_need_few_copies)
         {flatten_for_transposed, 0}, {normalize_rows, 3},
         {flatten_for_two, 1},        {tear_group, 3},
         {gather_by_batch, 3},        {find_largest, 0},
+        {gather_by_view, 0},
     };
     struct inf_device *ref;
     const struct inf_device_options device_options = {.slots = 1};

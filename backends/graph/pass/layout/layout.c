@@ -66,22 +66,6 @@ static void note_view(struct inf_layout *layout, const struct inf_node *node,
     layout->views[output] = *view;
 }
 
-// Makes *value usable by an operator that does not accept views (values recorded as "another value
-// with its axes permuted"): replaces a view with the identity permutation by its source, and
-// computes any other view by a transpose node.
-static enum inf_code resolve_view(struct inf_layout *layout, const struct inf_node *like,
-                                  uint32_t *value)
-{
-    if (*value == INF_VALUE_NONE)
-        return INF_OK;
-    const struct inf_layout_view *view = inf_layout_find_view(layout, *value);
-    if (view->source != INF_VALUE_NONE && inf_layout_view_is_identity(view)) {
-        *value = view->source;
-        return INF_OK;
-    }
-    return inf_layout_materialize(layout, like, *value);
-}
-
 static enum inf_code visit_node(struct inf_layout *layout, struct inf_node *node)
 {
     struct inf_layout_view view;
@@ -94,7 +78,7 @@ static enum inf_code visit_node(struct inf_layout *layout, struct inf_node *node
     if (done)
         return INF_OK;
     for (uint32_t i = 0; i < node->input_count; i++)
-        INF_TRY(resolve_view(layout, node, &node->inputs[i]));
+        INF_TRY(inf_layout_resolve_view(layout, node, &node->inputs[i]));
     return inf_layout_add_node(layout, node);
 }
 
@@ -115,7 +99,7 @@ static enum inf_code write_nodes(struct inf_layout *layout)
         if (is_input && inf_layout_view_is_identity(view))
             INF_TRY(inf_layout_materialize(layout, &end, value));
         else
-            INF_TRY(resolve_view(layout, &end, &graph->outputs[i].value));
+            INF_TRY(inf_layout_resolve_view(layout, &end, &graph->outputs[i].value));
     }
     return INF_OK;
 }

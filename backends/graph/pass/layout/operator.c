@@ -369,6 +369,9 @@ static enum inf_code rewrite_node(struct inf_layout *layout, const struct inf_no
     memcpy(node.inputs, old->inputs, old->input_count * sizeof *node.inputs);
     for (uint32_t i = 0; i < count_data_inputs(old, family); i++)
         INF_TRY(join_operand(layout, old, &view, old->inputs[i], &node.inputs[i]));
+    // Further operands, such as the indices of gather, keep their order.
+    for (uint32_t i = count_data_inputs(old, family); i < old->input_count; i++)
+        INF_TRY(inf_layout_resolve_view(layout, old, &node.inputs[i]));
     INF_TRY(permute_lists(layout, &node, family, &view));
     permute_attrs(layout->graph, &node, family, &view, &result);
     layout->rewrite->changed = true;

@@ -96,3 +96,16 @@ enum inf_code inf_layout_materialize(struct inf_layout *layout, const struct inf
         attrs.transpose.perm.values[i] = view->perm[i];
     return inf_layout_add_op(layout, like, INF_OP_TRANSPOSE, &view->source, 1, value, &attrs);
 }
+
+enum inf_code inf_layout_resolve_view(struct inf_layout *layout, const struct inf_node *like,
+                                      uint32_t *value)
+{
+    if (*value == INF_VALUE_NONE)
+        return INF_OK;
+    const struct inf_layout_view *view = inf_layout_find_view(layout, *value);
+    if (view->source != INF_VALUE_NONE && inf_layout_view_is_identity(view)) {
+        *value = view->source;
+        return INF_OK;
+    }
+    return inf_layout_materialize(layout, like, *value);
+}

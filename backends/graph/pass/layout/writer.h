@@ -51,4 +51,10 @@ enum inf_code inf_layout_add_value(struct inf_layout *layout, uint32_t like,
 enum inf_code inf_layout_materialize(struct inf_layout *layout, const struct inf_node *like,
                                      uint32_t value) INF_NODISCARD;
 
+// Makes *value usable by an operator that does not accept views (values recorded as "another value
+// with its axes permuted"): replaces a view with the identity permutation by its source, and
+// computes any other view by a transpose node.
+enum inf_code inf_layout_resolve_view(struct inf_layout *layout, const struct inf_node *like,
+                                      uint32_t *value) INF_NODISCARD;
+
 #endif
