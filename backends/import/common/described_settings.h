@@ -28,8 +28,8 @@ enum inf_code inf_described_settings_create(struct inf_model_description **out_d
                                             const struct inf_graph *graph, int directory_fd,
                                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns what is known of a tensor of the file's description and of the one by settings, in which
-// what the settings say counts. Both may be NULL.
+// Merges what the file and the settings say about a tensor. The settings override the file. Both
+// may be NULL.
 struct inf_described_tensor inf_described_tensor_merge(const struct inf_described_tensor *file,
                                                        const struct inf_described_tensor *settings);
 

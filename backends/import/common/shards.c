@@ -14,7 +14,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-// At least so many bytes are hashed by inf_checksum_pieces().
+// Pieces of at least this many bytes are hashed by inf_checksum_pieces().
 #define CHECKSUM_BYTES 1024
 
 struct shard {

@@ -122,7 +122,7 @@ def list_deformed(numbers):
 
 
 def list_written_rows(numbers):
-    """TensorScatter: both modes, several axes, and rows that continue at the begin of the cache."""
+    """TensorScatter: both modes, several axes, and rows that continue at the start of the cache."""
     cases = []
     for name, cache, rows, axis, positions, mode in (
         ("plain", [2, 5, 3], [2, 2, 3], None, [1, 3], None),

@@ -18,8 +18,8 @@ bool inf_layout_has_list(const struct inf_layout *layout, const struct inf_node 
            count == each * (uint32_t)view->rank;
 }
 
-// Adds an i32 constant with this shape and these elements, and makes it
-// operand `input` of the node. Larger numbers are cut to 32 bits: no axis is as long.
+// Adds an i32 constant with this shape and these elements, and makes it operand `input` of the
+// node. Clamps the elements to 32 bits, which changes no result because no axis is longer.
 static enum inf_code set_list(struct inf_layout *layout, struct inf_node *node, uint32_t input,
                               const struct inf_shape *shape, const int64_t *elements)
 {

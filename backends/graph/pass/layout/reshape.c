@@ -10,7 +10,7 @@
 //
 // A merge of axes that are not neighbours needs a copy, as in the channel shuffles and pixel
 // shuffles that exporters write as reshape, transpose, reshape. The copy that the reshape needs is
-// then made in the order in which later nodes transpose the result, so that one copy is enough:
+// then made in the order in which later nodes transpose the result, if that saves a copy:
 //
 //     y = reshape(view [n,c,h,a,w,b] of [n,h,w,c,a,b]) -> [n,c,h*a,w*b],  transposed to [n,h,w,c]
 //
@@ -184,8 +184,8 @@ static enum inf_code write_transpose(struct inf_layout *layout, const struct res
 
 // --- flat views that a matmul reads ---
 
-// Appends what gives the rows of the matrix of `product` the order that the axes of `group` have in
-// the source, and makes the result the operand. Constant folding computes it once.
+// Appends nodes that put the rows of the matrix of `product` into the order that the axes of
+// `group` have in the source, and makes the result the operand. Constant folding computes it once.
 static enum inf_code permute_matrix(struct inf_layout *layout, const struct reshape *reshape,
                                     const struct group *group, const int32_t *axes, int32_t count,
                                     struct inf_node *product)
