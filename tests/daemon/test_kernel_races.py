@@ -9,11 +9,11 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / 'life'))
 sys.path.insert(0, str(Path(__file__).parents[1] / 'tools/gen'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
-from test_model_life import Server, inferd, numpy
+from life_case import Server, inferd, numpy
 from onnx_writer import Graph
 
 SIDE, CHANNELS = 56, 64
