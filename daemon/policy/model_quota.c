@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters with limits. The rate of requests is that of a leaky bucket (rate_limit.h): a request
-// takes the share of a second that it may have, so that the requests of one second may come at
-// once.
+// adds its share of a second to the bucket, which holds one second, so that the requests of one
+// second may come at once.
 #include "daemon/policy/model_quota.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
 
-// The whole of a second may be taken in each second.
+// The bucket drains a second of its content in a second.
 #define MS_PER_S 1000u
 
 const char *inf_model_quota_name(enum inf_model_quota_kind kind)
@@ -77,8 +77,9 @@ enum inf_code inf_model_quota_begin_request(struct inf_model_quota *quota, const
                                "does not allow",
                                model, rate);
     }
+    // Rounded up: with shares rounded down, one request too many would fit into the bucket.
     if (rate > 0)
-        inf_rate_limit_take(&quota->rate, INF_NS_PER_S / rate, MS_PER_S, now_ns);
+        inf_rate_limit_take(&quota->rate, (INF_NS_PER_S + rate - 1) / rate, MS_PER_S, now_ns);
     quota->held[INF_MODEL_QUOTA_REQUESTS]++;
     return INF_OK;
 }

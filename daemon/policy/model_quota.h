@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all requests for one model may hold and use together, of all users: requests in
-// flight, requests a second, and memory of sessions. Each step takes constant time. The functions
-// read no clock; the caller passes the time. Used by the loop only, except for the references.
+// Limits of one model, for all its clients together: requests in flight, requests per second, and
+// memory of sessions. Each function takes constant time and reads no clock; the caller passes the
+// time. Only the loop uses an account; any thread may take and drop references.
 #ifndef INF_DAEMON_POLICY_MODEL_QUOTA_H
 #define INF_DAEMON_POLICY_MODEL_QUOTA_H
 
@@ -14,7 +14,7 @@
 
 enum inf_model_quota_kind {
     INF_MODEL_QUOTA_REQUESTS,      // requests in flight
-    INF_MODEL_QUOTA_RATE,          // requests a second, of which nothing is held
+    INF_MODEL_QUOTA_RATE,          // requests per second; `held` stays 0
     INF_MODEL_QUOTA_SESSION_BYTES, // memory of sessions
     INF_MODEL_QUOTA_KINDS
 };

@@ -71,6 +71,28 @@ Test(model_quota, limits_requests_of_a_second)
     inf_model_quota_unref(&quota);
 }
 
+// A rate that does not divide a second.
+Test(model_quota, limits_any_rate_exactly)
+{
+    inf_role_enter_loop();
+    const uint64_t rates[] = {1, 3, 7, 999};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        struct inf_model_quota *quota = inf_model_quota_create();
+        uint64_t wait_ns, count = 0;
+        quota->most[INF_MODEL_QUOTA_RATE] = rates[i];
+        while (begin_request(quota, START_NS, &wait_ns) == INF_OK)
+            count++;
+        cr_expect_eq(count, rates[i]);
+        // Those of the burst and of the ten seconds after it.
+        for (uint64_t ms = 1; ms <= 10000; ms++)
+            while (begin_request(quota, START_NS + ms * INF_NS_PER_MS, &wait_ns) == INF_OK)
+                count++;
+        cr_expect(count <= 11 * rates[i] && count >= 11 * rates[i] - 1, "%llu of %llu",
+                  (unsigned long long)count, (unsigned long long)(11 * rates[i]));
+        inf_model_quota_unref(&quota);
+    }
+}
+
 Test(model_quota, limits_memory_of_sessions)
 {
     inf_role_enter_loop();
