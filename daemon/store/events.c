@@ -368,8 +368,12 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     if (model != NULL)
         note_access(model, &job->model, event->err.code == INF_OK);
     replace_served(store, entry, job, event);
+    // A placement has the settings that its base had when the placement was submitted. Those of the
+    // base may have changed since.
+    const struct inf_model_config *settings =
+        job->model.config_complete && job->base != NULL ? &job->base->config : &job->model.settings;
     if (model != NULL && job->model.has_settings && event->err.code == INF_OK)
-        apply_live_settings(store, model, &job->model.settings);
+        apply_live_settings(store, model, settings);
     if (event->err.code != INF_OK && is_gone(store, entry, event->err.reason)) {
         inf_model_table_remove(&store->table, job->name, job->pin);
         return;

@@ -423,6 +423,44 @@ Test(model_store, queued_loads_are_limited_and_may_be_abandoned)
     inf_model_store_destroy(&store);
 }
 
+static void set_requests_max(const char *conf)
+{
+    make_file("m/model.conf", conf, strlen(conf));
+}
+
+static void expect_requests_max(struct inf_model_store *store, uint32_t most) INF_ON_LOOP
+{
+    struct inf_served *served = find_model(store, "m");
+    cr_expect_eq(served->quota->most[INF_MODEL_QUOTA_REQUESTS], most);
+    cr_expect_eq(served->config.requests_max, most);
+    inf_served_unref(&served);
+}
+
+Test(model_store, a_placement_keeps_settings_that_changed_while_it_waited)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    set_requests_max("requests_max = 7\n");
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    expect_requests_max(store, 7);
+    // The placement is submitted before the store knows the new settings, and ends after that.
+    set_requests_max("requests_max = 70\n");
+    inf_model_store_refresh(store, "m", true);
+    const struct inf_place_request place = {
+        .name = "m", .version = "", .device = "ref", .policy = "", .precision = "", .mode = ""};
+    cr_assert_eq(inf_model_store_place(store, &place, NULL), INF_OK);
+    struct inf_served *before = find_model(store, "m");
+    wait_until_settled(store);
+    struct inf_served *after = find_model(store, "m");
+    cr_expect_neq(after, before);
+    expect_requests_max(store, 70);
+    inf_served_unref(&before);
+    inf_served_unref(&after);
+    inf_model_store_destroy(&store);
+}
+
 // Creates a store that keeps its journal of loads in `root`, and loads "m" as the scan of the
 // repository (token 0) or as an admin does. Returns how that ended.
 static struct inf_load_event load_with_journal(struct inf_model_store **store,
