@@ -633,8 +633,12 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     // If only the settings `versions` or `labels` changed, the loaded version stays as it is.
     job->model.unchanged = job->base != NULL && job->base == job->model.known &&
                            inf_model_config_loads_same(&load->config, &job->base->config);
-    if (job->model.unchanged)
+    // The next load compares the file with the settings that are in effect. Only the thread of the
+    // loader uses the stamp of a served model.
+    if (job->model.unchanged) {
+        job->base->config_stamp = load->location.config_stamp;
         return INF_OK;
+    }
     INF_TRY(reserve_room(load, err));
     if (job->model.room != INF_ROOM_GRANTED)
         return INF_OK;

@@ -88,7 +88,7 @@ struct inf_served {
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
     uint64_t stamp;        // stamp of the model file; changes when the file changes
-    uint64_t config_stamp; // stamp of the settings file; 0: there is none
+    uint64_t config_stamp; // stamp of the settings file; 0: there is none; the loader's thread only
     // Hash of the model file and of the signature: two graphs of one file have different hashes.
     uint64_t content_hash;
     uint64_t file_hash; // hash of the model file alone

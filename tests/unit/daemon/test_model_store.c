@@ -436,6 +436,30 @@ static void expect_requests_max(struct inf_model_store *store, uint32_t most) IN
     inf_served_unref(&served);
 }
 
+Test(model_store, settings_go_with_a_file_that_came_after_the_load)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    expect_requests_max(store, 0);
+    struct inf_served *before = find_model(store, "m");
+    set_requests_max("requests_max = 7\n");
+    inf_model_store_refresh(store, "m", true);
+    wait_until_settled(store);
+    expect_requests_max(store, 7);
+    cr_assert_eq(unlink(path_of("m/model.conf")), 0);
+    inf_model_store_refresh(store, "m", true);
+    wait_until_settled(store);
+    expect_requests_max(store, 0);
+    struct inf_served *after = find_model(store, "m");
+    cr_expect_eq(after, before, "the model was loaded again");
+    inf_served_unref(&before);
+    inf_served_unref(&after);
+    inf_model_store_destroy(&store);
+}
+
 Test(model_store, a_placement_keeps_settings_that_changed_while_it_waited)
 {
     inf_role_enter_loop();
