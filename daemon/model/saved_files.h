@@ -38,7 +38,8 @@ void inf_saved_files_fini(struct inf_saved_files *files);
 
 // Writes the list to the file INF_SAVED_FILES_NAME of a directory, which must not exist.
 //
-// INF_DENIED, INF_EXHAUSTED, INF_PRECONDITION  it cannot be written; errno has the cause.
+// INF_EXHAUSTED     the disk is full.
+// INF_PRECONDITION  the list cannot be written for another reason, which errno has.
 enum inf_code inf_saved_files_write(const struct inf_saved_files *files, int directory_fd,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

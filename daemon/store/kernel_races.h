@@ -7,13 +7,13 @@
 #include "daemon/load/load_job.h"
 #include "daemon/store/state.h"
 
-// After a race that gave up, because requests were served all the time, the next one begins so
-// much later.
+// Delay until the next race after one that gave up because requests were served all the time.
 #define INF_STORE_KERNELS_RETRY_NS (UINT64_C(10) * INF_NS_PER_S)
 
-// Starts a race of the kernels of one model that chose some by rules, if there is one, no other
-// race is queued or running, and the last one did not give up lately. Returns the time at which to
-// call again; UINT64_MAX: when a load has ended.
+// Starts a race of kernels for one served model some of whose kernels were chosen by rules. Starts
+// none if there is no such model, if another race is queued or running, or within
+// INF_STORE_KERNELS_RETRY_NS of a race that gave up. Returns the time of the next call; UINT64_MAX:
+// no call is needed before the next load ends.
 uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
 // Handles the end of a race of kernels. If the kernels changed, places the model of the entry

@@ -23,8 +23,8 @@ struct inf_caller {
 void inf_caller_init(struct inf_caller *caller, int fd, uid_t uid, bool admin);
 
 // Returns true if the client was a member of the group when it connected. A client in more than
-// INF_LIMIT_PEER_GROUPS groups counts as a member of its primary group only, and so does every
-// client if memory is exhausted.
+// INF_LIMIT_PEER_GROUPS groups counts as a member of its primary group only. If memory is exhausted
+// when the groups are read, the client counts as a member of no group.
 bool inf_caller_is_member(struct inf_caller *caller, gid_t group);
 
 // Frees the groups.
