@@ -652,7 +652,9 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
         INF_TRY(read_model(load, err));
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     uint64_t races_due = inf_background_kernels_count_due(load->options->devices);
+    uint64_t overturned = inf_background_kernels_count_overturned(load->options->devices);
     INF_TRY(create_served(load, err));
+    load->served->kernels_overturned = overturned;
     offer_plan(load, load->served);
     INF_TRY(load_signatures(load, err));
     // Compilations for requests may count meanwhile: the race then finds nothing to do.

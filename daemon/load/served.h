@@ -99,6 +99,8 @@ struct inf_served {
     uint64_t cache_key;
     struct inf_plan_facts plan_facts;
     bool kernels_due; // kernels were chosen by rules, and may race; only the loop uses it
+    // inf_background_kernels_count_overturned() before the load compiled the model.
+    uint64_t kernels_overturned;
     // What the load has compiled, for a race of the kernels; NULL: kernels do not race.
     struct inf_compilations *compilations;
     // Key of the model in the journal of loads, for runs that do not end; 0: nothing is noted.

@@ -73,16 +73,6 @@ static enum inf_code race_model(const struct inf_served *served,
     return code;
 }
 
-static uint64_t count_overturned(const struct inf_device_list *devices)
-{
-    uint64_t count = 0;
-    struct inf_kernel_choices choices;
-    for (uint32_t i = 0; i < devices->count; i++)
-        if (inf_device_kernel_choices(devices->devices[i], &choices))
-            count += choices.overturned;
-    return count;
-}
-
 uint64_t inf_background_kernels_count_due(const struct inf_device_list *devices)
 {
     uint64_t count = 0;
@@ -93,18 +83,30 @@ uint64_t inf_background_kernels_count_due(const struct inf_device_list *devices)
     return count;
 }
 
+uint64_t inf_background_kernels_count_overturned(const struct inf_device_list *devices)
+{
+    uint64_t count = 0;
+    struct inf_kernel_choices choices;
+    for (uint32_t i = 0; i < devices->count; i++)
+        if (inf_device_kernel_choices(devices->devices[i], &choices))
+            count += choices.overturned;
+    return count;
+}
+
 enum inf_code inf_background_kernels_run(struct inf_load_job *job,
                                          const struct inf_load_options *options,
                                          struct inf_error *err)
 {
     const struct inf_served *base = job->base;
     struct inf_race_gate gate = {.idle_gate = options->idle_gate, .stop = &job->cancelled};
-    uint64_t before = count_overturned(options->devices);
     enum inf_code code = race_model(base, options, &gate, err);
     for (uint32_t i = 0; i < base->signature_count && code == INF_OK; i++)
         if (base->signatures[i].served != NULL)
             code = race_model(base->signatures[i].served, options, &gate, err);
-    job->race.kernels_changed = count_overturned(options->devices) != before;
+    // Other races may have found the winners that the model lacks: one of this model that gave up
+    // half-way, or one of another model with the same kinds of nodes.
+    job->race.kernels_changed =
+        inf_background_kernels_count_overturned(options->devices) != base->kernels_overturned;
     job->race.disturbed = atomic_load(&gate.gave_up);
     INF_TRY(inf_load_job_check(job, err));
     return job->race.disturbed ? INF_OK : code;

@@ -8,9 +8,10 @@
 
 // Compiles a copy of job->base, and of its further signatures, for each device, precision and shape
 // for which the load compiled them, with races of the kernels whose winner is not known. The
-// devices keep the winners. Sets job->race.kernels_changed if the choice of a rule lost a race: the
-// model then has better kernels when it is placed again. Sets job->race.disturbed if requests were
-// served all the time, so that races are left.
+// devices keep the winners. Sets job->race.kernels_changed if the choice of a rule has lost a race,
+// this one or another, since the load of the model began: the model then may have better kernels
+// when it is placed again. Sets job->race.disturbed if requests were served all the time, so that
+// races are left.
 //
 // INF_CANCELLED  the daemon ends, or the model was unloaded.
 // INF_EXHAUSTED  memory.
@@ -20,5 +21,8 @@ enum inf_code inf_background_kernels_run(struct inf_load_job *job,
 
 // Returns how many kernels the devices have chosen by rules because their races come later.
 uint64_t inf_background_kernels_count_due(const struct inf_device_list *devices);
+
+// Returns how many races of the devices the choice of a rule has lost.
+uint64_t inf_background_kernels_count_overturned(const struct inf_device_list *devices);
 
 #endif

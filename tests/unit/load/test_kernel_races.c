@@ -2,6 +2,8 @@
 // Races of kernels after a model serves: one model after the other, and what their outcomes do. The
 // device of these tests, ref, has no races, so the outcomes are made up.
 #include "backends/base/clock.h"
+#include "backends/device/backend.h"
+#include "daemon/load/race/background_kernels.h"
 #include "daemon/store/kernel_races.h"
 #include "tests/unit/daemon/store_case.h"
 
@@ -128,4 +130,43 @@ Test(kernel_races, run_one_after_the_other)
     }
     cr_expect_eq(inf_store_start_kernel_race(store, inf_clock_ns()), UINT64_MAX);
     inf_model_store_destroy(&store);
+}
+
+// --- the outcome of a race ---
+
+static struct inf_kernel_choices choices;
+
+static bool report_choices(struct inf_device *device, struct inf_kernel_choices *out_choices)
+{
+    (void)device;
+    *out_choices = choices;
+    return true;
+}
+
+// Races the kernels of a model that has none left to race. Returns whether its kernels changed.
+static bool race_nothing(uint64_t overturned_before_load)
+{
+    static struct inf_idle_gate idle_gate;
+    static struct inf_served served;
+    struct inf_backend backend = {.kernel_choices = report_choices};
+    struct inf_device device = {.backend = &backend};
+    const struct inf_device_list list = {.devices = {&device}, .count = 1};
+    const struct inf_load_options options = {.devices = &list, .idle_gate = &idle_gate};
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_RACE);
+    cr_assert_not_null(job);
+    served.kernels_overturned = overturned_before_load;
+    job->base = &served;
+    cr_expect_eq(inf_background_kernels_run(job, &options, NULL), INF_OK);
+    bool changed = job->race.kernels_changed;
+    job->base = NULL;
+    inf_load_job_destroy(&job);
+    return changed;
+}
+
+// The winners may come from an earlier race that requests disturbed, or from one of another model.
+Test(kernel_races, count_the_winners_of_other_races_since_the_load)
+{
+    choices.overturned = 3;
+    cr_expect_not(race_nothing(3));
+    cr_expect(race_nothing(2));
 }
