@@ -427,7 +427,9 @@ static bool fill_pack(const struct inf_cpu_pack *pack, const float *units)
         fill_narrow(pack, units);
         return true;
     }
-    struct place *places = calloc(matrix->columns, sizeof *places);
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    size_t most = inf_cpu_panel_count(pack->isa->nn, group, NULL) * (matrix->columns / group);
+    struct place *places = calloc(most, sizeof *places);
     if (places == NULL)
         return false;
     for (size_t first = 0; first < matrix->columns; count++) {
