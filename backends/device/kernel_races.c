@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Races in the background wait for the idle gate before each
-// timed run. If the daemon is not idle in time, the race gives up: its model stays in memory
-// meanwhile, and could not be unloaded.
+// SPDX-License-Identifier: Apache-2.0
+// Races in the background wait for the idle gate before each timed run. If the daemon is not idle
+// in time, the race gives up, because its model cannot be unloaded before the race ends.
 #include "backends/device/kernel_races.h"
 
 #include <stddef.h>
