@@ -62,6 +62,16 @@ static bool wait_for_nice(int nice)
     return nice_of_thread() == nice;
 }
 
+// Begins a load beside requests. Returns true if it has the lowest priority at once. If this thread
+// was not run for a period, the load may count as starved; then nothing is known.
+static bool begins_low(struct inf_load_pace *pace)
+{
+    uint64_t start_ns = inf_clock_ns();
+    inf_load_pace_begin(pace, false);
+    bool low = nice_of_thread() == INF_LOAD_NICE_LOW;
+    return low || inf_clock_ns() - start_ns >= PERIOD;
+}
+
 static bool start_pace(struct inf_load_pace *pace, const struct inf_idle_gate *idle_gate)
 {
     cr_assert_eq(inf_load_pace_init(pace, idle_gate, NULL), INF_OK);
@@ -85,8 +95,7 @@ Test(load_pace, follows_the_requests, .timeout = 60)
     cr_expect(wait_for_nice(own), "a second after the last request");
     inf_load_pace_end(&pace);
     inf_idle_gate_begin_request(&idle_gate);
-    inf_load_pace_begin(&pace, false);
-    cr_expect_eq(nice_of_thread(), 19, "from the beginning of the next load");
+    cr_expect(begins_low(&pace), "from the beginning of the next load");
     inf_load_pace_end(&pace);
     inf_load_pace_begin(&pace, true);
     cr_expect_eq(nice_of_thread(), own, "a request waits for the model");
@@ -106,8 +115,7 @@ Test(load_pace, does_not_rise_above_the_daemon, .timeout = 60)
     cr_expect_eq(nice_of_thread(), 15);
     inf_load_pace_end(&pace);
     inf_idle_gate_begin_request(&idle_gate);
-    inf_load_pace_begin(&pace, false);
-    cr_expect_eq(nice_of_thread(), 19);
+    cr_expect(begins_low(&pace));
     cr_expect(wait_for_nice(15), "as if it were starved");
     inf_load_pace_end(&pace);
     inf_load_pace_fini(&pace);
