@@ -4,6 +4,7 @@
 // instead of double, which changes results a thousand times less than rounding to 16 bits does.
 #include "backends/exec/dynamic/product_evaluator.h"
 
+#include "backends/base/clock.h"
 #include "backends/exec/static_executable.h"
 
 // Smaller nodes are computed by the other evaluator, because compiling them takes longer.
@@ -56,8 +57,10 @@ static enum inf_code compute_product(const struct inf_product_evaluator *product
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *alone = NULL;
     INF_CLEANUP(inf_executable_destroy) struct inf_executable *executable = NULL;
-    // The calling thread alone, so that requests keep the device's other threads.
-    const struct inf_run_options options = {.threads = 1, .cancelled = cancelled};
+    // The calling thread alone, so that requests keep the device's other threads. Kernels do not
+    // race, because a load waits for the check.
+    const struct inf_run_options options = {
+        .threads = 1, .cancelled = cancelled, .races.known_until_ns = inf_clock_ns()};
     INF_TRY(make_graph(graph, index, &alone, err));
     INF_TRY(inf_static_executable_create(&executable, &alone, products->hosts, products->host_count,
                                          &options, err));

@@ -19,7 +19,7 @@ static struct hosts open_hosts(void)
 {
     static const char *const names[] = {"cpu", "ref"};
     struct hosts hosts = {.count = 0};
-    const struct inf_device_options options = {.slots = 1, .threads = 1};
+    const struct inf_device_options options = {.slots = 1, .threads = 1, .kernel_races = true};
     for (int i = 0; i < 2; i++)
         if (inf_registry_find(names[i]) != NULL)
             cr_assert_eq(inf_device_open(&hosts.devices[hosts.count++], inf_registry_find(names[i]),
@@ -93,6 +93,9 @@ static bool compare_products(enum inf_op op, struct inf_shape x, struct inf_shap
     for (size_t i = 0; i < wanted->size_bytes / sizeof(float); i++)
         cr_assert_float_eq(((float *)y->data)[i], ((float *)wanted->data)[i], 1e-4, "%zu", i);
     bool any = memcmp(y->data, wanted->data, wanted->size_bytes) != 0;
+    struct inf_kernel_choices choices;
+    if (inf_device_kernel_choices(hosts.devices[0], &choices))
+        cr_expect_eq(choices.measured, 0u, "kernels raced while the check ran");
     inf_blob_unref(&y);
     inf_blob_unref(&wanted);
     inf_graph_destroy(&graph);
