@@ -22,9 +22,9 @@ struct inf_parallel {
 #define INF_PARALLEL_THREADS      8u
 
 // Runs all pieces, each once, and returns when they are done. The calling thread takes part. The
-// other threads are started for this call, so they have the scheduling priority of the calling
-// thread: a load at low priority takes no core from requests. If the system refuses a thread, the
-// others do its work.
+// other threads are started for this call with the scheduling priority that the calling thread has
+// then: a load at low priority takes no core from requests. A later change of the caller's priority
+// does not reach them. If the system refuses a thread, the others do its work.
 void inf_parallel_run(const struct inf_parallel *work) INF_MAY_BLOCK;
 
 #endif

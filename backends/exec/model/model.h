@@ -131,7 +131,8 @@ struct inf_run_options inf_model_default_options(struct inf_model *model,
 void inf_model_set_cancelled(struct inf_model *model, const atomic_bool *cancelled);
 
 // Makes later compilations choose kernels without races: by the winners that are known then, and by
-// rules. Only before other threads use the model.
+// rules. Graphs whose sizes depend on values are not affected: their kernels race. Only before
+// other threads use the model.
 void inf_model_defer_races(struct inf_model *model);
 
 // Makes the timed runs of races in later compilations wait for `gate`. Only before other threads
