@@ -26,7 +26,9 @@ struct inf_kernel_races {
     // The time makes all parts of a compilation choose alike, although another thread may record a
     // winner meanwhile.
     uint64_t known_until_ns;
-    struct inf_race_gate *gate; // each timed run waits for it; NULL: it does not wait
+    // Each timed run waits for it, on a GPU those of all kernels for a node together; NULL: they do
+    // not wait.
+    struct inf_race_gate *gate;
 };
 
 // Waits until no request is served. Returns false, at once if the gate gave up before, if the timed

@@ -323,7 +323,7 @@ void vk_shader_race_segment(struct inf_device *device, const struct inf_segment 
             inf_race_results_count(gpu->races, INF_RACE_CHOICE_RULE);
         else if (segment->races.known_until_ns != 0)
             inf_race_results_count(gpu->races, INF_RACE_CHOICE_LATER);
-        else
+        else if (inf_race_gate_wait(segment->races.gate))
             race_and_record(device, segment, segment->nodes[i]);
     }
 }

@@ -231,15 +231,22 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     inf_device_unref(&device);
 }
 
-// Races the convolution of the sample as the compilation of a model does.
-static void race_sample(struct inf_device *device, const struct sample *sample)
+// Races the convolution of the sample as the compilation of a model does. The race waits for
+// `gate`, which may be NULL.
+static void race_sample_behind(struct inf_race_gate *gate, struct inf_device *device,
+                               const struct sample *sample)
 {
     struct inf_graph *graph = make_graph(sample);
     const uint32_t nodes[] = {0};
     const struct inf_segment segment = {
-        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1, .races.gate = gate};
     inf_device_choose_kernels(device, &segment);
     inf_graph_destroy(&graph);
+}
+
+static void race_sample(struct inf_device *device, const struct sample *sample)
+{
+    race_sample_behind(NULL, device, sample);
 }
 
 Test(vulkan_race, times_and_checks_every_candidate)
@@ -310,6 +317,28 @@ Test(vulkan_race, is_run_once_for_a_shape)
     cr_assert(inf_device_kernel_choices(device, &choices));
     cr_expect_eq(choices.measured, 2);
     cr_expect_eq(choices.known, 1);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_race, waits_until_no_request_is_served)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct inf_kernel_choices choices;
+    struct inf_idle_gate idle_gate = {0};
+    atomic_bool stop = true;
+    struct inf_race_gate gate = {.idle_gate = &idle_gate, .stop = &stop};
+    reopen_races(device);
+    inf_idle_gate_begin_request(&idle_gate);
+    race_sample_behind(&gate, device, &samples[0]);
+    cr_expect(atomic_load(&gate.gave_up));
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.measured, 0);
+    inf_idle_gate_end_request(&idle_gate);
+    atomic_store(&stop, false);
+    atomic_store(&gate.gave_up, false);
+    race_sample_behind(&gate, device, &samples[0]);
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.measured, 1);
     inf_device_unref(&device);
 }
 
