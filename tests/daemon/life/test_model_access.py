@@ -257,8 +257,8 @@ class Quotas(unittest.TestCase):
             model, {'d_input': numpy.ones((rows, inputs), numpy.float32)}, **options
         )
 
-    def quota(self, model, kind):
-        """Returns limit, held and refused of a quota, as both the report and the metrics say."""
+    def counted_quota(self, model, kind):
+        """Returns limit, held and refused of a quota as the metrics say."""
         samples = json.loads(self.client.metrics('json'))
         numbers = []
         for name in ('limit', 'held', 'refused'):
@@ -269,9 +269,20 @@ class Quotas(unittest.TestCase):
                 for s in metric['samples']
                 if s['labels'] == {'model': model, 'quota': kind}
             ]
-        [told] = [q for q in self.client.describe(model)['quotas'] if q['name'] == kind]
-        self.assertEqual([told['limit'], told['held'], told['refused']], numbers)
         return tuple(numbers)
+
+    def told_quota(self, model, kind):
+        """Returns the same as the description of the model says."""
+        [told] = [q for q in self.client.describe(model)['quotas'] if q['name'] == kind]
+        return told['limit'], told['held'], told['refused']
+
+    def quota(self, model, kind):
+        """Returns limit, held and refused of a quota. Both sources must agree, unless a request
+        ended between reading one and the other."""
+        self.server.wait_until(
+            lambda: self.counted_quota(model, kind) == self.told_quota(model, kind)
+        )
+        return self.told_quota(model, kind)
 
     def expect_refused(self, pending, reason):
         with self.assertRaises(inferd.Error) as caught:
