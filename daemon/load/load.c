@@ -107,7 +107,7 @@ static enum inf_code describe_by_settings(struct load *load, struct inf_error *e
     if (load->order != load->job)
         return INF_OK;
     if (load->location.directory_fd < 0) {
-        load->served->told = base != NULL ? inf_model_description_ref(base->told) : NULL;
+        load->served->described = base != NULL ? inf_model_description_ref(base->described) : NULL;
         return INF_OK;
     }
     const struct inf_described_settings settings = {.description = load->config.description,
@@ -116,7 +116,7 @@ static enum inf_code describe_by_settings(struct load *load, struct inf_error *e
                                                     .input_mean = load->config.input_mean,
                                                     .input_deviation =
                                                         load->config.input_deviation};
-    return inf_described_settings_create(&load->served->told, &settings, load->graph,
+    return inf_described_settings_create(&load->served->described, &settings, load->graph,
                                          load->location.directory_fd, err);
 }
 

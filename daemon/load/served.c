@@ -93,7 +93,7 @@ void inf_served_destroy(struct inf_served **served)
     inf_model_unref(&self->model);
     inf_device_unref(&self->device);
     inf_model_description_unref(&self->description);
-    inf_model_description_unref(&self->told);
+    inf_model_description_unref(&self->described);
     inf_model_quota_unref(&self->quota);
     free(self->first_shapes);
     inf_compilations_destroy(&self->compilations);

@@ -67,8 +67,8 @@ struct inf_served {
     char platform[40]; // format of the model file, such as "inferd_tfjs_graph_model"
     // What the model file says about itself; one reference; NULL: nothing.
     struct inf_model_description *description;
-    // What the settings say about it, which counts more; one reference; NULL: nothing.
-    struct inf_model_description *told;
+    // What the settings say about it, which overrides the file; one reference; NULL: nothing.
+    struct inf_model_description *described;
     struct inf_model *model;        // graph and executables of the model; one reference
     struct inf_device *device;      // runs the model unless a request names another; one reference
     struct inf_placement placement; // why the model runs on `device`

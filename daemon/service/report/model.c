@@ -77,19 +77,21 @@ static void print_description(struct inf_report_text *report, const struct inf_s
     const struct inf_graph *graph = inf_model_graph(served->model);
     const struct inf_model_description *description =
         served->description != NULL ? served->description : &nothing;
-    const struct inf_model_description *told = served->told != NULL ? served->told : &nothing;
+    const struct inf_model_description *described =
+        served->described != NULL ? served->described : &nothing;
     const struct described_ports inputs = {
-        description->inputs, told->inputs,  description->input_count,
-        told->input_count,   graph->inputs, graph->input_count};
+        description->inputs,    described->inputs, description->input_count,
+        described->input_count, graph->inputs,     graph->input_count};
     const struct described_ports outputs = {
-        description->outputs, told->outputs,  description->output_count,
-        told->output_count,   graph->outputs, graph->output_count};
+        description->outputs,    described->outputs, description->output_count,
+        described->output_count, graph->outputs,     graph->output_count};
     add_known_text(report, "title", description->title);
-    add_known_text(report, "description", told->text[0] != '\0' ? told->text : description->text);
+    add_known_text(report, "description",
+                   described->text[0] != '\0' ? described->text : description->text);
     add_known_text(report, "model_version", description->version);
     add_known_text(report, "author", description->author);
     add_known_text(report, "license",
-                   told->license[0] != '\0' ? told->license : description->license);
+                   described->license[0] != '\0' ? described->license : description->license);
     add_known_text(report, "problem", description->problem);
     inf_report_open(report, "signatures", '[');
     for (uint32_t i = 0; i < description->signature_count; i++)
@@ -148,7 +150,7 @@ enum inf_code inf_service_print_model(struct inf_service *service,
     inf_report_add_text(report, "name", served->name);
     inf_report_add_text(report, "version", served->version);
     inf_report_add_text(report, "platform", served->platform);
-    if (served->description != NULL || served->told != NULL)
+    if (served->description != NULL || served->described != NULL)
         print_description(report, served);
     print_quotas(report, served->quota);
     inf_report_close(report, '}');
