@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_model_told.py DAEMON INFERCTL SOURCE_ROOT [TEST...] - what the settings of a model say about
-it: description, license, labels_file, input_mean and input_deviation."""
+"""test_model_described.py DAEMON INFERCTL SOURCE_ROOT [TEST...] - what the settings of a model say
+about it: description, license, labels_file, input_mean and input_deviation."""
 import json
 import struct
 import sys
