@@ -25,10 +25,11 @@ struct inf_repository_save_options {
     const atomic_bool *cancelled;
 };
 
-// Copies the files of a model that was found at `source` into the repository. If it is one file,
-// only this file is copied; if it has a directory, all files of the directory except hidden ones
-// and plans. Its settings file is copied if the repository has no directory of the model. A list of
-// the files is put beside them (saved_files.h). After success the caller calls
+// Copies the files of a model that was found at `source` into the repository. If the model is one
+// file, only this file is copied. If it has a directory, all files of that directory are copied,
+// except hidden ones and plans. The settings file is copied only if the repository has no directory
+// of the model; a directory that exists keeps its own settings. A list of the copied files is
+// written beside them (saved_files.h). After success the caller calls
 // inf_repository_save_undo() or inf_repository_save_fini(). After a failure the repository is as
 // before.
 //
