@@ -563,8 +563,9 @@ static uint32_t normalize_pictures(struct maker *maker, uint32_t x)
     return TRANSPOSE(y, 0, 2, 3, 1);
 }
 
-// A scale that differs along the normalised axis, for which devices have a kernel only if this is
-// the last axis: one copy before it, and one for each output of the graph.
+// Normalises along the last axis, with a scale that differs along it. Devices have no kernel for
+// such a scale along another axis, so the pass must not move the transposes past this node: it
+// leaves one copy before the node, and one for each of the graph's two outputs.
 static uint32_t normalize_rows(struct maker *maker, uint32_t x)
 {
     const uint32_t inputs[] = {TRANSPOSE(x, 0, 3, 1, 2), add_constant(maker, &INF_SHAPE(6))};

@@ -19,8 +19,9 @@
 // Keys and values are packed into panels first, once for all rows, by all threads. Then tiles of
 // rows are shared by the threads. y is the residual that the products (products.h) add.
 //
-// In bf16 the queries, keys, values and exponentials are rounded. Scores, masks, sums and y are
-// fp32, so that a mask may have any numbers.
+// If the model runs in bf16, the operands of both products are rounded to bf16: queries, keys,
+// exponentials and values. Scores, masks, l and y stay in fp32. A mask is only added, and numbers
+// such as -3.4e38, which bf16 would round to -infinity, are valid in it.
 #include "backends/cpu/attention/attention.h"
 
 #include <math.h>
