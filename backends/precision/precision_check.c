@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether a model may run in fp16 or bf16. Runs the graph twice with plain loops: once in
-// fp32, and once with values rounded to the smaller type. The range of the values decides which
-// nodes must stay in fp32; the distance of the outputs decides whether the others may be rounded.
+// Checks whether a model may run in fp16 or bf16. Runs the graph twice with the caller's
+// evaluator: once in fp32, and once with values rounded to the smaller type. The range of the
+// values decides which nodes must stay in fp32; the distance of the outputs decides whether the
+// others may be rounded.
 //
 // Devices that compute in fp16 store all values in it. Devices that compute in bf16 round the
 // operands of products only, and store results in fp32. So in bf16 a mask of -3.4e38, which would
