@@ -20,18 +20,18 @@ static inline uint32_t float_to_bits(float number)
     return bits;
 }
 
-// e^v = power * (1 + rest), for v between -87 and 87. Two numbers, so that e^v - 1 stays precise.
-struct exponential {
-    float power, rest;
+#define EXP_MAGIC 12582912.0f // 1.5 * 2^23: adding it rounds to an integer
+
+// v = n ln2 + r with |r| <= ln2 / 2. `shifted` is n + EXP_MAGIC, whose lowest bits are n. `rest` is
+// e^r - 1, computed from the first seven terms of its series.
+struct reduced {
+    float shifted, rest;
 };
 
-// Computes e^v as power * (1 + rest). Splits v into n ln2 + r with |r| <= ln2 / 2. `power` is 2^n,
-// and `rest` is e^r - 1, computed from the first seven terms of its series.
-static inline struct exponential exponential_one(float v)
+static inline struct reduced reduce_one(float v)
 {
-    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
-    float shifted = v * 1.44269504f + magic;
-    float n = shifted - magic;
+    float shifted = v * 1.44269504f + EXP_MAGIC;
+    float n = shifted - EXP_MAGIC;
     // Subtracts n * ln 2, split in two constants for precision.
     float r = v - n * 0.693359375f + n * 2.12194440e-4f;
     float p = 1.0f / 5040.0f;
@@ -41,7 +41,19 @@ static inline struct exponential exponential_one(float v)
     p = p * r + 1.0f / 6.0f;
     p = p * r + 0.5f;
     p = p * r * r + r;
-    return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
+    return (struct reduced){shifted, p};
+}
+
+// e^v = power * (1 + rest), for v between -87 and 87. Two numbers, so that e^v - 1 stays precise.
+struct exponential {
+    float power, rest;
+};
+
+static inline struct exponential exponential_one(float v)
+{
+    struct reduced e = reduce_one(v);
+    return (struct exponential){bits_to_float((float_to_bits(e.shifted) << 23) + (127u << 23)),
+                                e.rest};
 }
 
 // An exponential in three factors: e^x = part * first * second. `first` and `second` are powers of
@@ -56,21 +68,10 @@ struct factors {
 static inline struct factors factors_one(float x)
 {
     float v = x < EXP_LOW ? EXP_LOW : x;
-    v = v > EXP_HIGH ? EXP_HIGH : v;
-    const float magic = 12582912.0f;
-    float shifted = v * 1.44269504f + magic;
-    float n = shifted - magic;
-    float r = v - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
-    p = p * r + 0.5f;
-    p = p * r * r + r;
-    int32_t whole = (int32_t)float_to_bits(shifted) - (int32_t)float_to_bits(magic);
+    struct reduced e = reduce_one(v > EXP_HIGH ? EXP_HIGH : v);
+    int32_t whole = (int32_t)float_to_bits(e.shifted) - (int32_t)float_to_bits(EXP_MAGIC);
     int32_t half = whole >> 1;
-    return (struct factors){p + 1.0f, bits_to_float((uint32_t)(half + 127) << 23),
+    return (struct factors){e.rest + 1.0f, bits_to_float((uint32_t)(half + 127) << 23),
                             bits_to_float((uint32_t)(whole - half + 127) << 23)};
 }
 
