@@ -21,11 +21,9 @@ enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation)
 {
     switch (activation) {
     case INF_ACTIVATION_ELU:
-        return INF_UNARY_ELU;
     case INF_ACTIVATION_LEAKY_RELU:
-        return INF_UNARY_LEAKY_RELU;
     case INF_ACTIVATION_HARD_SWISH:
-        return INF_UNARY_HARD_SWISH;
+        return inf_activation_unary(activation);
     default:
         return INF_UNARY_COUNT;
     }
