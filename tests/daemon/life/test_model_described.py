@@ -45,7 +45,7 @@ def write_negation(folder):
     (folder / 'model.json').write_text(json.dumps(model))
 
 
-class Told(unittest.TestCase):
+class Described(unittest.TestCase):
     def start(self, conf, labels='cat\r\ndog\nb\u00e4r\n\n', **settings):
         server = self.server = Server(**settings)
         write_model(server.models / 'm', 1)
