@@ -4,14 +4,15 @@
 //
 // In bf16 the depth of a product is padded with zeros to whole steps of tile registers, so that the
 // number of keys may be odd: a padded key has the weight 0 and the value 0. Rows of rounded
-// operands are an odd number of cache lines apart (round_bf16.h), and some rows follow the last
-// one, because kernels with tile registers read operands behind it.
+// operands are an odd number of cache lines apart (round_bf16.h). Memory for some more rows follows
+// the last row, because kernels with tile registers read past it.
 #include "backends/cpu/attention/products.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/round_bf16.h"
 
 #define LINE      ((size_t)16)           // floats of a cache line

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the table of all packs (matrices packed into panels) of a device, and cuts matrices into
-// panels. pack.h describes the layout; pack_fill.h fills the panels.
+// Keeps the table of all packs (matrices packed into panels) of a device. pack.h describes the
+// layout; panel.h cuts columns into panels; pack_fill.h fills them.
 #include "backends/cpu/core/pack.h"
 
 #include <assert.h>
@@ -26,48 +26,6 @@ void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_isa *isa)
 void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
 {
     inf_mutex_fini(&packs->mutex);
-}
-
-// --- cutting a matrix into panels ---
-
-struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
-{
-    assert(first < columns);
-    size_t rest = columns - first;
-    size_t whole = nn->gemm->width;
-    size_t half = nn->gemm_half->width;
-    struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    // A panel of two vectors is used only if more than one and a half vectors of columns are left.
-    // Fewer columns get a panel of one vector, and the columns after it another panel, because one
-    // panel for all of them would be padded by half a vector or more.
-    if (rest > whole + (half < whole ? half : 0))
-        panel.vectors = 2;
-    else if (rest <= half)
-        panel.gemm = nn->gemm_half;
-    panel.width = panel.vectors * panel.gemm->width;
-    panel.columns = INF_MIN(panel.width, rest);
-    return panel;
-}
-
-struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
-                                          const struct inf_cpu_matrix *matrix, size_t first)
-{
-    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
-    return inf_cpu_panel_at(nn, first, first - first % group + group);
-}
-
-size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width)
-{
-    size_t count = 0;
-    size_t width = 0;
-    for (size_t first = 0; first < columns; count++) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, columns);
-        width += panel.width;
-        first += panel.columns;
-    }
-    if (out_width != NULL)
-        *out_width = width;
-    return count;
 }
 
 // --- finding, creating and freeing the packs of a device ---

@@ -116,26 +116,6 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
                                  struct inf_form_record *record,
                                  struct inf_error *err) INF_NODISCARD;
 
-// A panel: consecutive columns of a matrix that a kernel computes together.
-struct inf_cpu_panel {
-    const struct inf_nn_gemm *gemm;
-    size_t vectors;        // number of vectors, each gemm->width columns wide
-    size_t first, columns; // first column in the matrix, and number of columns
-    size_t width;          // columns including padding: vectors * gemm->width
-};
-
-// Returns the panel that begins with column `first` of a matrix with `columns` columns.
-struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns);
-
-// Returns the panel of `matrix` that begins with column `first`. If the matrix has groups of
-// columns, the panel ends at the end of the group at the latest.
-struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
-                                          const struct inf_cpu_matrix *matrix, size_t first);
-
-// Returns the number of panels for `columns` columns. *out_width (NULL allowed) is the sum of their
-// widths.
-size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);
-
 // --- the packs that a step reads in place of its operands ---
 
 // A pack that a step reads in place of an operand of a node.

@@ -9,11 +9,19 @@
 #include "backends/base/bulk/parallel.h"
 #include "backends/base/half.h"
 #include "backends/cpu/core/pack_narrow.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/core/winograd_weights.h"
 #include "proto/core/span.h"
 
 #define LINE          16 // floats in a cache line
 #define PREFETCH_ROWS 16 // how many rows of the matrix are prefetched while it is packed
+
+struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
+                                          const struct inf_cpu_matrix *matrix, size_t first)
+{
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    return inf_cpu_panel_at(nn, first, first - first % group + group);
+}
 
 // --- copying elements to and from panels ---
 

@@ -4,6 +4,12 @@
 #define INF_BACKENDS_CPU_CORE_PACK_FILL_H
 
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/panel.h"
+
+// Returns the panel of `matrix` that begins with column `first`. If the matrix has groups of
+// columns, the panel ends at the end of the group at the latest.
+struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
+                                          const struct inf_cpu_matrix *matrix, size_t first);
 
 // Sets *out_size to the size in bytes of the panels of a matrix whose elements are kept in this
 // form. Returns false if the size overflows.

@@ -17,6 +17,7 @@
 #define INF_BACKENDS_CPU_CORE_PACK_NARROW_H
 
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/panel.h"
 
 // Returns the narrowest form that holds the weights of the matrix, whose bytes are present, without
 // loss. If it is INF_CPU_ELEMENT_UNITS, sets the matrix->columns elements of `units`. The time is

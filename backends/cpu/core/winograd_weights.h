@@ -4,6 +4,7 @@
 #define INF_BACKENDS_CPU_CORE_WINOGRAD_WEIGHTS_H
 
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/panel.h"
 
 // Computes G g G' (backends/base/winograd.h) for the columns of one panel, and writes the panel to
 // `to`: matrix->rows rows of panel->width floats.

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "backends/cpu/core/pack_narrow.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/round_bf16.h"
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"

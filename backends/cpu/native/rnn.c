@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/native/work.h"
 #include "proto/core/span.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/work.h"
 
 #define WORD_BYTES 4

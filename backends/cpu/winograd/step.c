@@ -10,6 +10,7 @@
 #include "backends/cpu/winograd/conv.h"
 
 #include "backends/cpu/core/pack_narrow.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/fused_chain.h"
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/winograd/error.h"

@@ -10,6 +10,7 @@
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/pack_fill.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
 

@@ -9,6 +9,7 @@
 
 #include "backends/base/half.h"
 #include "backends/cpu/core/pack_narrow.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/cpu.h"
 
 static struct inf_device *device;
