@@ -51,6 +51,36 @@ static void submit_job(struct inf_model_store *store, struct inf_model_entry *en
     inf_loader_submit(store->loader, job);
 }
 
+// Creates a loader job that is about no entry of the table of models.
+static enum inf_code create_modelless_job(struct inf_load_job **out_job,
+                                          const struct inf_model_store *store,
+                                          enum inf_load_job_kind kind, uint64_t token,
+                                          struct inf_error *err)
+{
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING, "%u jobs wait already",
+                               store->pending);
+    *out_job = inf_load_job_create(kind);
+    if (*out_job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a job of the loader");
+    (*out_job)->token = token;
+    return INF_OK;
+}
+
+static void submit_modelless_job(struct inf_model_store *store, struct inf_load_job *job)
+{
+    store->pending++;
+    inf_loader_submit(store->loader, job);
+}
+
+static void submit_racer_job(struct inf_model_store *store, struct inf_model_entry *entry,
+                             struct inf_load_job *job)
+{
+    store->races++;
+    entry->races++;
+    inf_loader_submit(store->racer, job);
+}
+
 static void submit_model_job(struct inf_model_store *store, struct inf_model_entry *entry,
                              const struct inf_store_load *load, struct inf_load_job *job)
 {
@@ -107,17 +137,11 @@ enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const c
         return inf_fail(err, INF_INVALID, "flag '%.48s': the text is too long", name);
     snprintf(setting.name, sizeof setting.name, "%s", name);
     snprintf(setting.value, sizeof setting.value, "%s", value != NULL ? value : "");
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING, "%u jobs wait already",
-                               store->pending);
-    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_PERSIST);
-    if (job == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for a persistent setting");
-    job->token = token;
+    struct inf_load_job *job;
+    INF_TRY(create_modelless_job(&job, store, INF_LOAD_JOB_PERSIST, token, err));
     job->persist.setting = setting;
     job->persist.forgets = value == NULL;
-    store->pending++;
-    inf_loader_submit(store->loader, job);
+    submit_modelless_job(store, job);
     return INF_OK;
 }
 
@@ -128,17 +152,11 @@ enum inf_code inf_store_submit_deletion(struct inf_model_store *store, const cha
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "model '%.64s', version '%.64s': wanted a name and a number", name,
                                version);
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING, "%u jobs wait already",
-                               store->pending);
-    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_DELETE);
-    if (job == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to delete model '%s'", name);
-    job->token = token;
+    struct inf_load_job *job;
+    INF_TRY(create_modelless_job(&job, store, INF_LOAD_JOB_DELETE, token, err));
     snprintf(job->name, sizeof job->name, "%s", name);
     snprintf(job->deletion.version, sizeof job->deletion.version, "%s", version);
-    store->pending++;
-    inf_loader_submit(store->loader, job);
+    submit_modelless_job(store, job);
     return INF_OK;
 }
 
@@ -187,9 +205,7 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
     INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
     job->race.tolerance = store->rules.tolerance;
     job->race.placement = entry->served->placement;
-    store->races++;
-    entry->races++;
-    inf_loader_submit(store->racer, job);
+    submit_racer_job(store, entry, job);
     return INF_OK;
 }
 
@@ -201,9 +217,7 @@ enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
     INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
     job->race.kernels = true;
     store->kernels_race = true;
-    store->races++;
-    entry->races++;
-    inf_loader_submit(store->racer, job);
+    submit_racer_job(store, entry, job);
     return INF_OK;
 }
 
