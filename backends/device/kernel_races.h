@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a compilation chooses among several kernels that can compute a node, on devices that choose
-// by measuring ("races").
+// Options of a compilation for the choice among several kernels that can compute a node. In a race
+// a device runs each of them and takes the fastest.
 #ifndef INF_BACKENDS_DEVICE_KERNEL_RACES_H
 #define INF_BACKENDS_DEVICE_KERNEL_RACES_H
 

@@ -16,8 +16,9 @@
 //
 // At the end y is divided by l. The results are those of the long form up to rounding.
 //
-// Keys and values are packed into panels first, once for all rows, by all threads. Then tiles of
-// rows are shared by the threads. y is the residual that the products (products.h) add.
+// Keys and values are packed into panels first, once for all rows, by all threads. Then the threads
+// share the tiles of rows. The product of a block's exponentials and values is added to the y of
+// the blocks before, as a kernel (products.h) adds a residual to its result.
 //
 // If the model runs in bf16, the operands of both products are rounded to bf16: queries, keys,
 // exponentials and values. Scores, masks, l and y stay in fp32. A mask is only added, and numbers
@@ -275,7 +276,8 @@ static void measure_memory(struct attention *attention)
     attention->keys_size = inf_attention_packed_size(products, of->depth, of->key_count);
     attention->values_size = inf_attention_packed_size(products, of->key_count, of->width);
     attention->strips = (of->rows + TILE_ROWS - 1) / TILE_ROWS;
-    // A tile can have up to `unit` rows more than its share, because tiles begin at a multiple.
+    // Tiles begin at multiples of `unit`, so the largest has more rows than an equal share: less
+    // than one `unit` at its beginning, and less than one at its end.
     attention->strip_rows = of->rows / attention->strips + 2 * unit;
     attention->rounded_q = inf_attention_operands_size(products, attention->strip_rows, of->depth);
     attention->rounded_scores =

@@ -137,8 +137,9 @@ static void sum_operands(const struct task *task, const struct strip *strip, siz
     }
 }
 
-// Sets the operands of the pixels of a strip, and their sums if the kernel needs them. The operands
-// are pixels of x that are read in place, or are written to `memory`.
+// Sets the operands with which a kernel multiplies the weights: the pixels of a strip where they
+// lie in x, if the kernel can read them there, otherwise copies in `memory`. Also computes the sum
+// of each pixel's operands if weights have zero points.
 static void prepare_strip(const struct task *task, struct strip *strip, size_t group, char *memory)
 {
     const struct inf_q8_product *product = task->product;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races the kernels of a served model in the background.
+// Finds the fastest kernels for a model that is already served, by races on the racer's thread.
 //
 // The problem: the first load of a model raced the kernels of each kind of node, up to 4 s for all,
 // while requests waited for the model.

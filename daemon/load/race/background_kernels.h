@@ -10,8 +10,8 @@
 // for which the load compiled them, with races of the kernels whose winner is not known. The
 // devices keep the winners. Sets job->race.kernels_changed if the choice of a rule has lost a race,
 // this one or another, since the load of the model began: the model then may have better kernels
-// when it is placed again. Sets job->race.disturbed if requests were served all the time, so that
-// races are left.
+// when it is placed again. Sets job->race.disturbed if races were given up because the daemon was
+// not idle in time.
 //
 // INF_CANCELLED  the daemon ends, or the model was unloaded.
 // INF_EXHAUSTED  memory.

@@ -61,7 +61,8 @@ static enum inf_code read_and_hash(int directory_fd, const char *name, struct in
     return INF_OK;
 }
 
-// Reads and hashes the file of a model and then its external data, a list that ends with NULL.
+// Reads and hashes the file of a model, and then each file of its external data. `external` ends
+// with NULL.
 static enum inf_code read_and_hash_all(int directory_fd, const char *name,
                                        const char *const *external, struct inf_error *err)
 {
