@@ -434,7 +434,8 @@ static void compare_known(struct load *load)
     if (known == NULL || known->stamp != load->location.stamp ||
         strcmp(known->version, load->location.version) != 0)
         return;
-    job->model.unchanged = known->config_stamp == load->location.config_stamp;
+    job->model.unchanged =
+        known->config_stamp == load->location.config_stamp && !job->model.rereads_settings;
     if (!job->model.unchanged)
         job->base = inf_served_ref(known);
 }

@@ -75,6 +75,7 @@ struct inf_load_model_job {
     // The version that is served at present. If its file is unchanged, the load is skipped. NULL:
     // always load.
     struct inf_served *known;
+    bool rereads_settings; // the settings file is read even if it and the model are unchanged
 
     // True: the files are copied into the repository first, and the model is loaded from there. The
     // loader then clears `path` and closes `directory_fd`.

@@ -3,6 +3,7 @@
 // that may wait for the system's databases. Requests compare numbers.
 #include "daemon/model/access.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -11,25 +12,35 @@
 // Size of the buffer for an entry of the databases. A group with many members needs much.
 #define ENTRY_BYTES ((size_t)1 << 20)
 
-// Finds the number of a name. Returns false if there is none.
-typedef bool find_number(const char *name, char *buffer, uint32_t *out_number);
+// Finds the number of a name. Returns 0; ENOENT if there is no such name; or why the database
+// cannot be read.
+typedef int find_number(const char *name, char *buffer, uint32_t *out_number);
 
-static bool find_user(const char *name, char *buffer, uint32_t *out_number)
+// Databases say in several ways that they have no such name; see getpwnam_r(3).
+static int name_errno(int error)
 {
-    struct passwd entry, *found = NULL;
-    if (getpwnam_r(name, &entry, buffer, ENTRY_BYTES, &found) != 0 || found == NULL)
-        return false;
-    *out_number = found->pw_uid;
-    return true;
+    bool unknown = error == 0 || error == ESRCH || error == EBADF || error == EPERM;
+    return unknown ? ENOENT : error;
 }
 
-static bool find_group(const char *name, char *buffer, uint32_t *out_number)
+static int find_user(const char *name, char *buffer, uint32_t *out_number)
+{
+    struct passwd entry, *found = NULL;
+    int error = getpwnam_r(name, &entry, buffer, ENTRY_BYTES, &found);
+    if (found == NULL)
+        return name_errno(error);
+    *out_number = found->pw_uid;
+    return 0;
+}
+
+static int find_group(const char *name, char *buffer, uint32_t *out_number)
 {
     struct group entry, *found = NULL;
-    if (getgrnam_r(name, &entry, buffer, ENTRY_BYTES, &found) != 0 || found == NULL)
-        return false;
+    int error = getgrnam_r(name, &entry, buffer, ENTRY_BYTES, &found);
+    if (found == NULL)
+        return name_errno(error);
     *out_number = found->gr_gid;
-    return true;
+    return 0;
 }
 
 // Parses a number. UINT32_MAX is no id: system calls use it as "unchanged".
@@ -41,6 +52,25 @@ static bool parse_number(const char *text, uint32_t *out_number)
     unsigned long long number = strtoull(text, NULL, 10);
     *out_number = (uint32_t)number;
     return number < UINT32_MAX;
+}
+
+// Resolves a name or a number. `what` is "user" or "group".
+static enum inf_code resolve_name(const char *name, const char *what, find_number *find,
+                                  char *buffer, uint32_t *out_number,
+                                  struct inf_error *err) INF_MAY_BLOCK
+{
+    if (parse_number(name, out_number))
+        return INF_OK;
+    int error = find(name, buffer, out_number);
+    if (error == ENOENT)
+        return inf_fail(err, INF_INVALID,
+                        "allow_%ss: there is no %s '%.64s'; wanted names or numbers, with commas "
+                        "between",
+                        what, what, name);
+    if (error != 0)
+        return inf_fail(err, INF_UNAVAILABLE, "allow_%ss: %s '%.64s' cannot be looked up: %s", what,
+                        what, name, strerror(error));
+    return INF_OK;
 }
 
 // Resolves a list of names. `what` is "user" or "group".
@@ -62,14 +92,8 @@ static enum inf_code resolve_list(const char *list, const char *what, find_numbe
         if (*out_count == INF_ACCESS_NAMES)
             code = inf_fail(err, INF_INVALID, "allow_%ss: wanted at most %u names", what,
                             INF_ACCESS_NAMES);
-        else if (parse_number(name, &numbers[*out_count]) ||
-                 find(name, buffer, &numbers[*out_count]))
-            ++*out_count;
         else
-            code = inf_fail(err, INF_INVALID,
-                            "allow_%ss: there is no %s '%.64s'; wanted names or numbers, with "
-                            "commas between",
-                            what, what, name);
+            code = resolve_name(name, what, find, buffer, &numbers[(*out_count)++], err);
     }
     free(buffer);
     return code;

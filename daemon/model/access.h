@@ -25,7 +25,9 @@ struct inf_access {
 // Looks up the names, which may be numbers, in the databases of the system. Commas are between
 // them. If both texts are empty, every client may use the model. After a failure only admins may.
 //
-// INF_INVALID  there is no such user or group, or there are more than INF_ACCESS_NAMES.
+// INF_INVALID      there is no such user or group, or there are more than INF_ACCESS_NAMES.
+// INF_UNAVAILABLE  a database cannot be read at present.
+// INF_EXHAUSTED    memory.
 enum inf_code inf_access_resolve(struct inf_access *access, const char *users, const char *groups,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

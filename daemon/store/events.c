@@ -270,6 +270,7 @@ static void note_access(struct inf_model_entry *model, const struct inf_load_mod
         return;
     model->access = job->access;
     model->access_known = !job->access_failed;
+    model->access_unsure = !loaded;
 }
 
 // Has the plans of a model and of its further signatures kept, as far as they are not kept yet.

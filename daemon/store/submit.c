@@ -104,6 +104,8 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
         snprintf(model->path, sizeof model->path, "%s", load->path);
     if (load->if_changed && entry->served != NULL)
         model->known = inf_served_ref(entry->served);
+    const struct inf_model_entry *unpinned = inf_model_table_find(&store->table, entry->name, "");
+    model->rereads_settings = unpinned != NULL && unpinned->access_unsure;
     if (entry->served != NULL && (job->base != NULL || load->if_changed))
         inf_served_shapes_print(&entry->served->shapes, model->shapes);
     entry->reason[0] = '\0';

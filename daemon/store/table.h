@@ -37,6 +37,10 @@ struct inf_model_entry {
     // read the settings, `access_known` is false and every client may see the entry.
     bool access_known;
     struct inf_access access;
+    // Only in the entry of the default version: `access` is from a load that has failed, so the
+    // next load reads the settings file even if nothing has changed since the served model was
+    // loaded.
+    bool access_unsure;
     // Only in the entry of the default version: the account of the model; one reference.
     struct inf_model_quota *quota;
     bool idle;                     // the model was unloaded; the next request loads it

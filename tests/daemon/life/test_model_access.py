@@ -200,6 +200,22 @@ class Access(unittest.TestCase):
         self.assertEqual(setting['allow_groups'], ('games', 'model'))
         self.assertEqual(setting['allow_users'], ('', 'default'))
 
+    def test_files_that_are_put_back_have_their_lists_again(self):
+        server = self.start('allow_users = daemon\n')
+        m, kept = server.models / 'm', server.folder / 'kept'
+        kept.mkdir()
+        for name in ('model.conf', 'w.bin'):
+            (m / name).rename(kept / name)
+        (m / 'w.bin').write_bytes(b'short')
+        self.set_conf('allow_users = games\n')
+        server.wait_until(lambda: server.row('m').get('reason'))
+        # Who may use the model changes although the new files do not load.
+        server.wait_until(lambda: self.ask(DAEMON_UID) != 4)
+        for name in ('model.conf', 'w.bin'):
+            (kept / name).rename(m / name)
+        server.wait_until(lambda: self.ask(DAEMON_UID) == 4)
+        self.assertEqual(server.log().count('model loaded name=m'), 1)
+
     def test_a_name_that_is_not_known_opens_nothing(self):
         server = self.start('allow_users = not-there\n')
         row = server.row('m')
