@@ -662,6 +662,13 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     load->served->kernels_due =
         !job->model.takes_kernels &&
         inf_background_kernels_count_due(load->options->devices) != races_due;
+    // A directory that was being written or deleted may have been read in part, for example without
+    // its check.
+    if (job->base == NULL && inf_model_location_changed(&load->location))
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': its files changed while they were read; wanted files "
+                               "that stay as they are during a load",
+                               job->name);
     INF_TRY(persist_settings(load, err));
     job->model.served = load->served;
     load->served = NULL;

@@ -134,6 +134,15 @@ static enum inf_code take_sibling_config(struct inf_model_location *location, co
     return take_config(location, location->directory_fd, name, err);
 }
 
+// The weights of a model that has a directory of its own are in files of that directory, so the
+// stamp covers all files of the directory except the settings file.
+static uint64_t stamp_now(const struct inf_model_location *location)
+{
+    return location->has_directory
+               ? inf_fingerprint_directory(location->directory_fd, INF_MODEL_CONFIG_FILE)
+               : inf_fingerprint_entry(location->directory_fd, location->file);
+}
+
 // Records in `location` that the model is the file `name` in location->directory_fd.
 static enum inf_code take_file(struct inf_model_location *location, const char *name,
                                const char *version, struct inf_error *err)
@@ -144,7 +153,7 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
                         name, sizeof location->file - 1);
     memcpy(location->file, name, length + 1);
     snprintf(location->version, sizeof location->version, "%s", version);
-    location->stamp = inf_fingerprint_entry(location->directory_fd, name);
+    location->stamp = stamp_now(location);
     return INF_OK;
 }
 
@@ -223,14 +232,14 @@ static enum inf_code find_file_name(struct inf_model_location *location, const c
     return take_file(location, found.names[0], version, err);
 }
 
-// Finds the model file in location->directory_fd. The weights are in files of the same directory,
-// so the stamp covers all files of the directory except the settings file.
+// Finds the model file in location->directory_fd, which is the directory of the model or of a
+// version of it.
 static enum inf_code find_file(struct inf_model_location *location, const char *version,
                                const char *label, struct inf_error *err)
 {
     INF_TRY(find_file_name(location, version, label, err));
     location->has_directory = true;
-    location->stamp = inf_fingerprint_directory(location->directory_fd, INF_MODEL_CONFIG_FILE);
+    location->stamp = stamp_now(location);
     return INF_OK;
 }
 
@@ -420,6 +429,11 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
         return find_in_directory(location, name, err);
     INF_TRY(take_sibling_config(location, file, err));
     return take_file(location, file, "1", err);
+}
+
+bool inf_model_location_changed(const struct inf_model_location *location)
+{
+    return location->stamp != stamp_now(location);
 }
 
 uint64_t inf_model_location_bytes(const struct inf_model_location *location)

@@ -108,6 +108,10 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
                                   const char *file, const char *name,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Returns true if the stamp of the model's files differs from that of the time when the model was
+// found. The model file must have been found.
+bool inf_model_location_changed(const struct inf_model_location *location) INF_MAY_BLOCK;
+
 // Returns the size of the model's files: of its directory, or of the one file of a model that has
 // no directory of its own. An estimate; what cannot be read counts as 0.
 uint64_t inf_model_location_bytes(const struct inf_model_location *location) INF_MAY_BLOCK;

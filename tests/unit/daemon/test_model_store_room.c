@@ -93,6 +93,31 @@ Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
     inf_model_store_destroy(&store);
 }
 
+// The load waits for the answer about its room, which the test gives after the change.
+Test(model_store_room, files_that_change_during_a_load_are_not_served)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
+    make_version("a", "1", KNOWN);
+    make_file("a/1/notes", "old", 3);
+    struct inf_model_store *store = make_governed_store(&budget);
+    load_model(store, "a", 1);
+    struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
+    cr_assert_eq(poll(&poller, 1, 20000), 1);
+    cr_assert_eq(unlink(path_of("a/1/notes")), 0);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_UNAVAILABLE, "%s", end.err.text);
+    cr_expect_eq(end.err.reason, INF_REASON_LOADING);
+    cr_expect_not_null(strstr(end.err.text, "changed while they were read"), "%s", end.err.text);
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    cr_expect_neq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_OK);
+    load_model(store, "a", 2);
+    end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    inf_model_store_destroy(&store);
+}
+
 // While a model is loaded, its weights are in memory twice, of which a sixteenth of the limit is
 // allowed for: 6.25 MiB here.
 Test(model_store_room, idle_models_go_for_the_peak_of_a_load)
