@@ -26,11 +26,9 @@ uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now
         return store->kernels_race ? now_ns + INF_STORE_KERNELS_RETRY_NS : UINT64_MAX;
     if (now_ns < store->kernels_after_ns)
         return store->kernels_after_ns;
-    if (store->races == 0) {
-        // Without memory for the race, the rules' choices stay.
+    // Without memory for the race, the rules' choices stay until the next call.
+    if (store->races == 0 && inf_store_submit_kernel_race(store, entry, NULL) == INF_OK)
         entry->served->kernels_due = false;
-        (void)!inf_store_submit_kernel_race(store, entry, NULL);
-    }
     return now_ns + INF_STORE_KERNELS_RETRY_NS;
 }
 
@@ -40,9 +38,14 @@ void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_mode
     bool is_served = entry != NULL && entry->served == job->base;
     bool places = is_served && job->race.kernels_changed && !job->race.disturbed;
     store->kernels_race = false;
-    if (is_served && job->race.disturbed) {
+    if (!job->race.disturbed)
+        store->kernels_gave_up = 0;
+    else if (is_served) {
         entry->served->kernels_due = true;
-        store->kernels_after_ns = inf_clock_ns() + INF_STORE_KERNELS_RETRY_NS;
+        store->kernels_after_ns =
+            inf_clock_ns() + (INF_STORE_KERNELS_RETRY_NS << store->kernels_gave_up);
+        if (store->kernels_gave_up < INF_STORE_KERNELS_DOUBLINGS)
+            store->kernels_gave_up++;
     }
     if (places && entry->pending == 0) {
         const struct inf_store_load load = {.config = entry->served->config, .takes_kernels = true};

@@ -62,6 +62,7 @@ static double compile_it(struct inf_pb_writer *writer, const char *backend)
     struct inf_device_options device_options = {.slots = 1, .threads = 1};
     const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
     struct inf_device *devices[2] = {NULL, NULL};
+    const struct inf_run_options run_options = {0};
     struct inf_graph *graph = NULL;
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
@@ -79,8 +80,8 @@ static double compile_it(struct inf_pb_writer *writer, const char *backend)
     cr_assert_eq(inf_passes_run(graph, &passes, &err), INF_OK, "%s", err.text);
     enum inf_code code =
         inf_graph_needs_values(graph)
-            ? inf_dynamic_executable_create(&executable, &graph, passes.evaluator, devices, 2, NULL,
-                                            &err)
+            ? inf_dynamic_executable_create(&executable, &graph, passes.evaluator, devices, 2,
+                                            &run_options, &err)
             : inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err);
     cr_assert_eq(code, INF_OK, "%s", err.text);
     double took = read_clock() - begin;

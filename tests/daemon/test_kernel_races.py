@@ -14,14 +14,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / 'tools/gen'))
 sys.dont_write_bytecode = True
 # It reads the same arguments.
 from life_case import Server, inferd, numpy
-from onnx_writer import Graph
+from onnx_writer import INT64, Graph, port
 
 SIDE, CHANNELS = 56, 64
 SHAPE = (1, CHANNELS, SIDE, SIDE)
 
 
-def write_network(folder):
-    """Writes two convolutions of 3x3, for which several kernels compete."""
+def write_network(folder, lists_places=False):
+    """Writes two convolutions of 3x3, for which several kernels compete. With `lists_places` the
+    output is the places of the elements that are not 0, whose number depends on values."""
     graph = Graph()
     value = 'x'
     for _ in range(2):
@@ -31,17 +32,22 @@ def write_network(folder):
         )
         value = graph.node('Relu', [value])
     folder.mkdir()
-    graph.write(folder / 'model.onnx', 'net', SHAPE, value, SHAPE)
+    if lists_places:
+        value = graph.node('NonZero', [value])
+        ports = [port('x', SHAPE)], [port(value, (4, 'count'), INT64)]
+    else:
+        ports = [port('x', SHAPE)], [port(value, SHAPE)]
+    graph.write_ports(folder / 'model.onnx', 'net', *ports)
 
 
 # The device is named, so that no race of devices places the model too.
 class KernelRaces(unittest.TestCase):
-    def start(self):
+    def start(self, **network):
         self.server = Server(watch='never', backends='cpu', device='cpu')
         self.cache = self.server.folder / 'cache'
         self.cache.mkdir()
         self.server.settings['cache_dir'] = self.cache
-        write_network(self.server.models / 'net')
+        write_network(self.server.models / 'net', **network)
         self.server.start()
         self.addCleanup(self.server.stop)
         if self.choices('later') + self.choices('measured') == 0:
@@ -94,6 +100,19 @@ class KernelRaces(unittest.TestCase):
         self.assertIn('packing_us=0', server.log())
         time.sleep(0.5)
         self.assertNotIn('kernels raced', server.log())
+
+    def test_kernels_of_a_model_whose_sizes_depend_on_values_race_after_it_serves(self):
+        server = self.start(lists_places=True)
+        with inferd.Client(server.socket) as client:
+            before = self.ask(client)
+            self.assertEqual(self.wait_for_race()[1], 'no')
+            # Sums that are nearly 0 may change their sign with other kernels.
+            change = self.ask(client).shape[1] - before.shape[1]
+            self.assertLess(abs(change), 0.001 * before.shape[1])
+        later = self.choices('later')
+        self.assertGreater(later, 0)
+        self.assertEqual(server.ctl('load', 'net').returncode, 0)
+        self.assertEqual(self.choices('later'), later, 'a kernel did not race')
 
     def test_requests_disturb_a_race_which_is_tried_again(self):
         server = Server(watch='never', backends='cpu', device='cpu', load_all='no')

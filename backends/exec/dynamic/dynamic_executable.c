@@ -347,10 +347,10 @@ static const struct inf_executable_ops dynamic_ops = {
 static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
                                       const struct inf_evaluator *evaluator,
                                       struct inf_device *const *devices, uint32_t device_count,
-                                      const atomic_bool *cancelled, struct inf_error *err)
+                                      const struct inf_run_options *options,
+                                      struct inf_error *err)
 {
     const struct inf_graph *graph = dynamic->base.graph;
-    const struct inf_run_options options = {.cancelled = cancelled};
     dynamic->evaluator = *evaluator;
     dynamic->slot_count = inf_device_info(devices[0])->slots;
     size_t results = ((size_t)graph->output_count + 1) * dynamic->slot_count;
@@ -361,12 +361,12 @@ static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
         return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
     INF_TRY(inf_split_init(&dynamic->split, graph, err));
     INF_TRY(inf_static_executable_create(&dynamic->planned, &dynamic->split.planned, devices,
-                                         device_count, &options, err));
+                                         device_count, options, err));
     const struct inf_subgraph_compiler compiler = {.create = inf_dynamic_executable_create,
                                                    .evaluator = &dynamic->evaluator,
                                                    .devices = devices,
                                                    .device_count = device_count,
-                                                   .cancelled = cancelled};
+                                                   .options = options};
     INF_TRY(inf_subgraph_programs_create(&dynamic->subgraphs, dynamic->split.rest, &compiler, err));
     return inf_node_programs_create(&dynamic->programs, devices, device_count, dynamic->slot_count,
                                     dynamic->split.rest, err);
@@ -376,13 +376,14 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
                                             struct inf_graph **graph,
                                             const struct inf_evaluator *evaluator,
                                             struct inf_device *const *devices,
-                                            uint32_t device_count, const atomic_bool *cancelled,
+                                            uint32_t device_count,
+                                            const struct inf_run_options *options,
                                             struct inf_error *err)
 {
     assert(device_count > 0);
-    const struct inf_run_options options = {.cancelled = cancelled};
+    const struct inf_run_options used = {.cancelled = options->cancelled, .races = options->races};
     if (!inf_graph_needs_values(*graph))
-        return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
+        return inf_static_executable_create(out_executable, graph, devices, device_count, &used,
                                             err);
     struct inf_dynamic_executable *dynamic = calloc(1, sizeof *dynamic);
     if (dynamic == NULL) {
@@ -392,7 +393,7 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
     dynamic->base = (struct inf_executable){.ops = &dynamic_ops, .graph = *graph};
     *graph = NULL;
     enum inf_code code =
-        build_executable(dynamic, evaluator, devices, device_count, cancelled, err);
+        build_executable(dynamic, evaluator, devices, device_count, &used, err);
     if (code == INF_OK)
         *out_executable = &dynamic->base;
     else

@@ -11,10 +11,10 @@
 // Returns true if a graph whose input shapes are bound has nodes that cannot be planned.
 bool inf_graph_needs_values(const struct inf_graph *graph);
 
-// Compiles `graph`, whose shapes may depend on values, with default options. Parameters and
-// ownership are those of inf_static_executable_create(). If no shape depends on values, the result
-// is a static executable. `evaluator` computes the interpreted nodes. It is copied, and its tables
-// must be static. `cancelled` is checked between steps of the compilation; NULL: not cancellable.
+// Compiles `graph`, whose shapes may depend on values, in fp32 for all threads. Parameters and
+// ownership are those of inf_static_executable_create(), but of *options only `cancelled` and
+// `races` count. If no shape depends on values, the result is a static executable. `evaluator`
+// computes the interpreted nodes. It is copied, and its tables must be static.
 //
 // INF_CANCELLED
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
@@ -22,7 +22,8 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
                                             struct inf_graph **graph,
                                             const struct inf_evaluator *evaluator,
                                             struct inf_device *const *devices,
-                                            uint32_t device_count, const atomic_bool *cancelled,
+                                            uint32_t device_count,
+                                            const struct inf_run_options *options,
                                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -66,14 +66,14 @@ static enum inf_code compile_subgraphs(struct inf_subgraph_programs *programs,
         struct inf_graph *clone = NULL;
         struct inf_executable *executable = NULL;
         struct inf_error ignored;
-        if (inf_is_cancelled(compiler->cancelled))
+        if (inf_is_cancelled(compiler->options->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before a branch was compiled");
         if (subgraph == NULL)
             continue;
         if (is_worth_it(subgraph)) {
             INF_TRY(inf_graph_clone(&clone, subgraph, err));
             if (compiler->create(&executable, &clone, compiler->evaluator, compiler->devices,
-                                 compiler->device_count, compiler->cancelled, &ignored) == INF_OK) {
+                                 compiler->device_count, compiler->options, &ignored) == INF_OK) {
                 INF_TRY(add_program(programs, subgraph, executable, err));
                 continue;
             }

@@ -14,6 +14,7 @@ struct inf_device;
 struct inf_evaluator;
 struct inf_executable;
 struct inf_executable_memory;
+struct inf_run_options;
 struct inf_subgraph_programs;
 
 // How subgraphs are compiled. Read during inf_subgraph_programs_create() only.
@@ -23,18 +24,18 @@ struct inf_subgraph_compiler {
     enum inf_code (*create)(struct inf_executable **out_executable, struct inf_graph **graph,
                             const struct inf_evaluator *evaluator,
                             struct inf_device *const *devices, uint32_t device_count,
-                            const atomic_bool *cancelled, struct inf_error *err);
+                            const struct inf_run_options *options, struct inf_error *err);
     const struct inf_evaluator *evaluator;
     struct inf_device *const *devices; // subgraphs are compiled for the first one
     uint32_t device_count;
-    const atomic_bool *cancelled; // checked before each subgraph; NULL: not cancellable
+    const struct inf_run_options *options; // `cancelled` is also checked before each subgraph
 };
 
 // Compiles the subgraphs of `graph`, which must outlive the result. Subgraphs with unknown input
 // shapes, small subgraphs, and subgraphs that no device can compile are left out.
 //
 // INF_EXHAUSTED  no memory.
-// INF_CANCELLED  *compiler->cancelled became true.
+// INF_CANCELLED  *compiler->options->cancelled became true.
 enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_programs,
                                            const struct inf_graph *graph,
                                            const struct inf_subgraph_compiler *compiler,

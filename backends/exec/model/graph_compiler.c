@@ -59,6 +59,16 @@ enum inf_code inf_graph_compiler_pin(struct inf_graph_compiler *compiler,
     return INF_OK;
 }
 
+enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,
+                                           const struct inf_graph_compiler *from,
+                                           struct inf_error *err)
+{
+    for (size_t i = 0; i < INF_PRECISIONS; i++)
+        INF_TRY(inf_graph_compiler_pin(compiler, (enum inf_precision)i, from->pins[i].hashes,
+                                       from->pins[i].count, err));
+    return INF_OK;
+}
+
 enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *compiler,
                                             const struct inf_shape *shapes, uint32_t room,
                                             const atomic_bool *cancelled,
@@ -120,5 +130,5 @@ inf_graph_compiler_compile(const struct inf_graph_compiler *compiler, struct inf
         return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
                                             err);
     return inf_dynamic_executable_create(out_executable, graph, &compiler->evaluator, devices,
-                                         device_count, options.cancelled, err);
+                                         device_count, &options, err);
 }

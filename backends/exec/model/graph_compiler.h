@@ -44,6 +44,13 @@ enum inf_code inf_graph_compiler_pin(struct inf_graph_compiler *compiler,
                                      enum inf_precision precision, const uint64_t *hashes,
                                      uint32_t count, struct inf_error *err) INF_NODISCARD;
 
+// Makes the nodes stay fp32 that do so in `from`.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,
+                                           const struct inf_graph_compiler *from,
+                                           struct inf_error *err) INF_NODISCARD;
+
 // Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
 // graph for a history of so many rows (history.h) instead; has_history must be true. Then
 // *out_new_rows is the number of rows that each run appends; otherwise it is 0. The constants of

@@ -90,10 +90,9 @@ enum inf_code inf_kept_classes_list(struct inf_shape_classes *classes,
     *out_count = 0;
     while ((class = inf_shape_classes_next_pinned(classes, class)) != NULL) {
         const struct inf_graph *graph = inf_executable_graph(class->executable);
-        if (*out_count < count && class->options.user == 0 && class->room == 0 &&
-            !inf_graph_needs_values(graph))
-            kept[(*out_count)++] =
-                (struct inf_model_kept_class){class->device, class->options, graph};
+        if (*out_count < count && class->options.user == 0 && class->room == 0)
+            kept[(*out_count)++] = (struct inf_model_kept_class){
+                class->device, class->options, graph, inf_graph_needs_values(graph)};
     }
     *out_classes = kept;
     return INF_OK;

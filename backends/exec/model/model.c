@@ -456,6 +456,12 @@ struct inf_run_options inf_model_default_options(struct inf_model *model,
     return inf_run_options_resolve(options);
 }
 
+enum inf_code inf_model_copy_pins(struct inf_model *model, const struct inf_model *from,
+                                  struct inf_error *err)
+{
+    return inf_graph_compiler_copy_pins(&model->compiler, &from->compiler, err);
+}
+
 enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
                             const uint64_t *pinned, uint32_t count, struct inf_error *err)
 {

@@ -51,12 +51,13 @@ struct inf_model_kept_class {
     const struct inf_device *device;
     struct inf_run_options options;
     const struct inf_graph *graph; // as inf_model_specialize_graph() makes it
+    bool reads_values;             // shapes or branches depend on values that only a run knows
 };
 
 // What a model can keep for its next load. All is borrowed.
 struct inf_model_kept {
     const struct inf_graph *graph;
-    const struct inf_model_kept_class *classes; // executables that read no values between steps
+    const struct inf_model_kept_class *classes; // executables that no user's request needed
     uint32_t class_count;
     // `uses` has each use of a constant, `constants` has them merged to one use for each constant.
     // Constants that may be evicted may have no bytes; all others have theirs.
@@ -155,6 +156,13 @@ bool inf_model_outgrew_offers(const struct inf_model *model);
 enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
                             const uint64_t *pinned, uint32_t count,
                             struct inf_error *err) INF_NODISCARD;
+
+// Makes the nodes stay fp32 that do so in `from`, a model of the same graph whose load has ended.
+// Call it as inf_model_pin().
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_copy_pins(struct inf_model *model, const struct inf_model *from,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // Releases an executable from inf_model_acquire(), and sets the pointer to NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);

@@ -53,7 +53,8 @@ static enum inf_code copy_model(struct inf_model **out_copy, const struct inf_se
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_copy_graph(served->model, &graph, err));
-    return inf_model_create(out_copy, &graph, hosts, host_count, &passes, err);
+    INF_TRY(inf_model_create(out_copy, &graph, hosts, host_count, &passes, err));
+    return inf_model_copy_pins(*out_copy, served->model, err);
 }
 
 static enum inf_code race_model(const struct inf_served *served,
@@ -65,8 +66,9 @@ static enum inf_code race_model(const struct inf_served *served,
     enum inf_code code = INF_OK;
     if (list == NULL || list->count == 0)
         return INF_OK;
-    INF_TRY(copy_model(&copy, served, options, gate->stop, err));
-    inf_model_set_race_gate(copy, gate);
+    code = copy_model(&copy, served, options, gate->stop, err);
+    if (code == INF_OK)
+        inf_model_set_race_gate(copy, gate);
     for (uint32_t i = 0; i < list->count && code == INF_OK; i++)
         code = race_compilation(copy, &list->items[i], gate, options->devices);
     inf_model_unref(&copy);

@@ -108,6 +108,30 @@ Test(kernel_races, are_tried_again_later_if_requests_disturbed_them)
     inf_model_store_destroy(&store);
 }
 
+// Returns how long no race begins after one that requests disturbed, in units of the first delay.
+static uint64_t disturb_race(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
+{
+    uint64_t now_ns = inf_clock_ns();
+    finish_race(store, entry_of(store, "m"), served, true, true);
+    uint64_t next_ns = inf_store_start_kernel_race(store, now_ns);
+    cr_expect_geq(next_ns, now_ns);
+    return (next_ns - now_ns) / INF_STORE_KERNELS_RETRY_NS;
+}
+
+Test(kernel_races, come_ever_later_on_a_machine_that_is_never_idle)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store_of(one, 1);
+    struct inf_served *served = find_model(store, "m");
+    for (uint32_t i = 0; i <= INF_STORE_KERNELS_DOUBLINGS; i++)
+        cr_expect_eq(disturb_race(store, served), UINT64_C(1) << i, "attempt %u", i);
+    cr_expect_eq(disturb_race(store, served), UINT64_C(1) << INF_STORE_KERNELS_DOUBLINGS);
+    finish_race(store, entry_of(store, "m"), served, false, false);
+    cr_expect_eq(disturb_race(store, served), 1u, "a race that ended begins the count again");
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
 Test(kernel_races, run_one_after_the_other)
 {
     static const char *const three[] = {"a", "b", "c"};
