@@ -74,7 +74,12 @@ static enum inf_code remove_version(int model_fd, const char *name, const char *
     snprintf(hidden, sizeof hidden, ".%s.gone", version);
     remove_leftover(model_fd, hidden);
     if (renameat2(model_fd, version, model_fd, hidden, RENAME_NOREPLACE) != 0)
-        return inf_saved_version_fail(err, name, version, "removed");
+        return errno == EEXIST
+                   ? inf_fail(err, INF_PRECONDITION,
+                              "model '%s': the directory '%s' is left from an earlier removal and "
+                              "has files of others; remove it by hand",
+                              name, hidden)
+                   : inf_saved_version_fail(err, name, version, "removed");
     *out_has_files = !empty_version(model_fd, hidden, files);
     if (*out_has_files)
         (void)renameat2(model_fd, hidden, model_fd, version, RENAME_NOREPLACE);

@@ -392,10 +392,11 @@ static void finish_deletion(struct inf_model_store *store, struct inf_model_entr
 {
     (void)entry;
     const struct inf_saved_version_rest *rest = &job->deletion.rest;
-    bool is_known = inf_model_table_find(&store->table, job->name, "") != NULL;
+    const struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
     assert(store->pending > 0);
     store->pending--;
-    if (event->err.code != INF_OK || !is_known)
+    // A model that was loaded from a path meanwhile stays.
+    if (event->err.code != INF_OK || model == NULL || model->outside)
         return;
     // The version may not be served, which is no failure.
     (void)!inf_model_store_unload(store, job->name, rest->version, NULL);

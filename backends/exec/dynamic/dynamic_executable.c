@@ -347,8 +347,7 @@ static const struct inf_executable_ops dynamic_ops = {
 static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
                                       const struct inf_evaluator *evaluator,
                                       struct inf_device *const *devices, uint32_t device_count,
-                                      const struct inf_run_options *options,
-                                      struct inf_error *err)
+                                      const struct inf_run_options *options, struct inf_error *err)
 {
     const struct inf_graph *graph = dynamic->base.graph;
     dynamic->evaluator = *evaluator;
@@ -372,13 +371,11 @@ static enum inf_code build_executable(struct inf_dynamic_executable *dynamic,
                                     dynamic->split.rest, err);
 }
 
-enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executable,
-                                            struct inf_graph **graph,
-                                            const struct inf_evaluator *evaluator,
-                                            struct inf_device *const *devices,
-                                            uint32_t device_count,
-                                            const struct inf_run_options *options,
-                                            struct inf_error *err)
+enum inf_code
+inf_dynamic_executable_create(struct inf_executable **out_executable, struct inf_graph **graph,
+                              const struct inf_evaluator *evaluator,
+                              struct inf_device *const *devices, uint32_t device_count,
+                              const struct inf_run_options *options, struct inf_error *err)
 {
     assert(device_count > 0);
     const struct inf_run_options used = {.cancelled = options->cancelled, .races = options->races};
@@ -392,8 +389,7 @@ enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executab
     }
     dynamic->base = (struct inf_executable){.ops = &dynamic_ops, .graph = *graph};
     *graph = NULL;
-    enum inf_code code =
-        build_executable(dynamic, evaluator, devices, device_count, &used, err);
+    enum inf_code code = build_executable(dynamic, evaluator, devices, device_count, &used, err);
     if (code == INF_OK)
         *out_executable = &dynamic->base;
     else

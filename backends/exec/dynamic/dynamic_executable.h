@@ -18,12 +18,9 @@ bool inf_graph_needs_values(const struct inf_graph *graph);
 //
 // INF_CANCELLED
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
-enum inf_code inf_dynamic_executable_create(struct inf_executable **out_executable,
-                                            struct inf_graph **graph,
-                                            const struct inf_evaluator *evaluator,
-                                            struct inf_device *const *devices,
-                                            uint32_t device_count,
-                                            const struct inf_run_options *options,
-                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_dynamic_executable_create(
+    struct inf_executable **out_executable, struct inf_graph **graph,
+    const struct inf_evaluator *evaluator, struct inf_device *const *devices, uint32_t device_count,
+    const struct inf_run_options *options, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

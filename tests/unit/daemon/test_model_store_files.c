@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the models of a store come from: its repository, paths, and directories that admins send.
+#include <fcntl.h>
+
+#include "tests/unit/daemon/store_case.h"
+
+TestSuite(model_store_files, .init = start_test, .fini = end_test, .timeout = 60);
+
+Test(model_store_files, the_repository_is_loaded_and_read_again)
+{
+    inf_role_enter_loop();
+    make_version("same", "1", KNOWN);
+    make_version("newer", "1", KNOWN);
+    make_version("gone", "1", KNOWN);
+    make_model("bad", KNOWN);
+    make_file("bad/w.bin", "", 0);
+    make_file("models.json", "[]", 2); // a JSON file in the repository that is no model
+    struct inf_model_store *store = make_store();
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    cr_expect_eq(inf_model_store_pending(store), 1u);
+    wait_until_settled(store);
+    cr_assert_eq(inf_model_store_list(store, NULL, NULL, 0), 4u);
+    struct inf_model_row rows[2];
+    cr_expect_eq(inf_model_store_list(store, NULL, rows, 2), 4u);
+    cr_expect_str_eq(rows[0].name, "bad");
+    cr_expect_eq(rows[0].state, INF_MODEL_FAILED);
+    cr_expect_str_eq(rows[1].name, "gone");
+    cr_expect_eq(rows[1].state, INF_MODEL_READY);
+    struct inf_served *same = find_model(store, "same"), *newer = find_model(store, "newer");
+
+    make_version("newer", "3", KNOWN);
+    make_model("bad", KNOWN);
+    char from[1024];
+    snprintf(from, sizeof from, "%s", path_of("gone"));
+    cr_assert_eq(rename(from, path_of(".gone")), 0);
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    wait_until_settled(store);
+    struct inf_served *same_now = find_model(store, "same"),
+                      *newer_now = find_model(store, "newer");
+    cr_expect_eq(same_now, same, "a file that did not change was loaded again");
+    cr_expect_neq(newer_now, newer);
+    cr_expect_str_eq(newer_now->version, "3");
+    cr_expect_eq(row_of(store, "bad").state, INF_MODEL_READY);
+    cr_expect_eq(row_of(store, "gone").state, INF_MODEL_READY);
+    inf_served_unref(&same);
+    inf_served_unref(&same_now);
+    inf_served_unref(&newer);
+    inf_served_unref(&newer_now);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, models_are_loaded_by_path_too)
+{
+    inf_role_enter_loop();
+    make_version("here", "4", KNOWN);
+    struct inf_model_store *store = make_store();
+    char path[1100];
+    snprintf(path, sizeof path, "%s", path_of("here/4/model.json"));
+    const struct inf_load_request request = {
+        .name = "alias", .path = path, .device = "ref", .token = 1};
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_str_eq(end.name, "alias");
+    const struct inf_load_request relative = {.name = "alias", .path = "here"};
+    cr_assert_eq(inf_model_store_load(store, &relative, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_INVALID);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, a_deletion_leaves_a_model_that_was_loaded_from_a_path_meanwhile)
+{
+    inf_role_enter_loop();
+    char repository[1100], path[1100];
+    snprintf(repository, sizeof repository, "%s", path_of("repository"));
+    cr_assert_eq(mkdir(repository, 0755), 0);
+    make_model("outside", KNOWN);
+    snprintf(path, sizeof path, "%s", path_of("outside"));
+    struct inf_model_store *store = NULL;
+    struct inf_error err = {0};
+    const struct inf_model_store_options options = {.repository = repository, .devices = &devices};
+    cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct inf_load_request save = {
+        .name = "m", .directory_fd = &fd, .saves = true, .token = 1};
+    cr_assert_eq(inf_model_store_load(store, &save, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    const struct inf_load_request load = {.name = "m", .path = path, .token = 2};
+    cr_assert_eq(inf_model_store_load(store, &load, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_store_delete(store, "m", "1", 3, &err), INF_OK, "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        struct inf_load_event end = next_end(store);
+        cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    }
+    cr_expect_neq(access(path_of("repository/m"), F_OK), 0, "the files are deleted");
+    struct inf_served *served = find_model(store, "m");
+    inf_served_unref(&served);
+    close(fd);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, a_load_by_path_that_fails_leaves_no_row)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store();
+    char path[1100];
+    snprintf(path, sizeof path, "%s", path_of("nowhere.onnx"));
+    const struct inf_load_request request = {.name = "alias", .path = path};
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
+    // So does a load of a model that the repository does not have.
+    load_model(store, "absent", 1);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(inf_model_store_list(store, NULL, NULL, 0), 0u);
+    // A model of the repository that failed to load stays in the list with the reason, whatever is
+    // loaded by path under its name.
+    make_model("alias", KNOWN);
+    make_file("alias/model.json", "{", 1);
+    load_model(store, "alias", 2);
+    cr_expect_neq(next_end(store).err.code, INF_OK);
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_NOT_FOUND);
+    cr_expect_eq(row_of(store, "alias").state, INF_MODEL_FAILED);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, the_end_of_a_scan_is_an_event_because_less_is_pending)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store();
+    cr_assert_eq(inf_model_store_load_all(store, NULL), INF_OK);
+    cr_expect(inf_model_store_reads_repository(store));
+    cr_expect_eq(inf_model_store_pending(store), 1u);
+    (void)next_end(store);
+    cr_expect(!inf_model_store_reads_repository(store));
+    // No load is pending, because the repository is empty.
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+    inf_model_store_destroy(&store);
+}
