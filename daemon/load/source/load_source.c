@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a load takes a model and its settings from: a path, a directory that an admin sent, or the
+// repository, of which the settings of the model say which versions are served. An admin can have
+// the model copied into the repository, and its settings kept.
+#include "daemon/load/source/load_source.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/load/warm_up.h"
+#include "daemon/model/directory.h"
+
+// Sets job->model.versions to the versions of the model that are to be served. If the settings file
+// cannot be read, chooses the highest version; its load then fails and reports the reason. Fails if
+// the settings name only versions that do not exist, because the settings exclude every other
+// version.
+static enum inf_code find_versions(struct inf_load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = load->options;
+    struct inf_version_list present;
+    struct inf_model_config config;
+    int config_fd;
+    if (inf_version_list_read(&present, &config_fd, options->repository, load->job->name,
+                              options->ready_file, NULL) != INF_OK)
+        return INF_OK; // inf_load_source_find() reports what is wrong
+    inf_model_config_init(&config);
+    if (config_fd >= 0 &&
+        inf_model_config_read(&config, config_fd, INF_MODEL_CONFIG_FILE, NULL) != INF_OK)
+        inf_model_config_init(&config);
+    inf_versions_choose(&load->job->model.versions, config.versions, config.labels, &present);
+    if (present.count == 0 || load->job->model.versions.count > 0)
+        return INF_OK;
+    load->job->model.versions.known = false;
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                           "model '%s': the setting versions = %.64s names no version that is in "
+                           "the repository; the highest one there is %s",
+                           load->job->name, config.versions, present.versions[0].name);
+}
+
+enum inf_code inf_load_source_find(struct inf_load *load, struct inf_error *err)
+{
+    struct inf_load_job *job = load->job;
+    if (job->model.directory_fd >= 0)
+        return inf_model_locate_at(&load->location, job->model.directory_fd, job->model.path,
+                                   job->name, err);
+    if (job->model.path[0] != '\0')
+        return inf_model_locate_path(&load->location, job->model.path, err);
+    if (load->options->repository == NULL)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%s': there is no repository", job->name);
+    const char *version = job->pin;
+    const struct inf_model_versions *versions = &job->model.versions;
+    if (version[0] == '\0') {
+        INF_TRY(find_versions(load, err));
+        version = versions->count > 0 ? versions->versions[0] : "";
+    }
+    const struct inf_model_wanted wanted = {.version = version,
+                                            .ready_file = load->options->ready_file};
+    return inf_model_locate_version(&load->location, load->options->repository, job->name, &wanted,
+                                    err);
+}
+
+enum inf_code inf_load_source_save(struct inf_load *load, struct inf_error *err)
+{
+    struct inf_load_model_job *model = &load->job->model;
+    const struct inf_repository_save_options options = {.repository = load->options->repository,
+                                                        .name = load->job->name,
+                                                        .ready_file = load->options->ready_file,
+                                                        .cancelled = &load->order->cancelled};
+    inf_load_report(load->progress, load->location.version, "save", INF_LOAD_PERCENT_READ);
+    INF_TRY(inf_repository_save(&load->saved, &options, &load->location, err));
+    load->is_saved = true;
+    inf_model_location_fini(&load->location);
+    model->path[0] = '\0';
+    if (model->directory_fd >= 0)
+        close(model->directory_fd);
+    model->directory_fd = -1;
+    INF_TRY(inf_load_source_find(load, err));
+    if (strcmp(load->location.version, load->saved.version) != 0)
+        return inf_fail(err, INF_PRECONDITION,
+                        "model '%s': not saved: its settings serve version %s, not the new one, %s",
+                        load->job->name, load->location.version, load->saved.version);
+    return INF_OK;
+}
+
+void inf_load_source_end_save(struct inf_load *load, enum inf_code code, struct inf_error *err)
+{
+    if (!load->is_saved)
+        return;
+    if (code == INF_OK) {
+        inf_log(load->options->log, INF_LOG_INFO, "model saved name=%s version=%s", load->job->name,
+                load->saved.version);
+        inf_repository_save_fini(&load->saved);
+        return;
+    }
+    inf_repository_save_undo(&load->saved);
+    // The weights of a model file may be beside it.
+    if (code == INF_NOT_FOUND)
+        (void)inf_error_prefix(err, code,
+                               "not saved; if the model has several files, save their "
+                               "directory");
+}
+
+// Reads the settings file of the model, and finds out who may use the model. If the settings are
+// wrong, that is admins only; the store uses it if it does not know better.
+static enum inf_code read_config_file(struct inf_load *load, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_model_location *location = &load->location;
+    struct inf_load_model_job *model = &load->job->model;
+    int fd = location->config_fd;
+    enum inf_code code = INF_OK;
+    location->config_fd = -1;
+    inf_model_config_init(&load->config);
+    if (fd >= 0)
+        code = inf_model_config_read(&load->config, fd, location->config_file, err);
+    model->access = (struct inf_access){.is_restricted = true};
+    if (code == INF_OK)
+        code = inf_access_resolve(&model->access, load->config.allow_users,
+                                  load->config.allow_groups, err);
+    model->has_access = true;
+    model->access_failed = code != INF_OK;
+    return code;
+}
+
+enum inf_code inf_load_source_read_config(struct inf_load *load, struct inf_error *err)
+{
+    struct inf_load_job *job = load->job;
+    if (job->model.config_complete) {
+        load->config = job->model.config;
+    } else {
+        INF_TRY(read_config_file(load, err));
+        if (load->options->persisted != NULL && !job->model.forgets)
+            inf_model_config_take_persisted(&load->config, load->options->persisted, job->name);
+        inf_model_config_take_asked(&load->config, &job->model.config);
+        job->model.precision_requested =
+            inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
+            INF_ORIGIN_DEFAULT;
+    }
+    job->model.has_settings = true;
+    job->model.settings = load->config;
+    return inf_model_device_choose(&load->config, load->options->devices, job->model.default_device,
+                                   job->model.rules.power, &load->allow, &load->pinned, err);
+}
+
+enum inf_code inf_load_source_persist(struct inf_load *load, struct inf_error *err)
+{
+    if (load->job->model.forgets && load->options->persisted != NULL)
+        INF_TRY(inf_persisted_remove(load->options->persisted, load->job->name, "", err));
+    if (!load->job->model.persists)
+        return INF_OK;
+    if (load->options->persisted == NULL)
+        return inf_fail(err, INF_PRECONDITION, "not persistent: there is no place for settings");
+    return inf_model_config_persist(&load->served->config, load->options->persisted,
+                                    load->job->name, err);
+}
