@@ -182,3 +182,20 @@ enum inf_code inf_file_read_all(char **out_data, size_t *out_size_bytes, int dir
         *out_size_bytes = (size_t)size;
     return code;
 }
+
+bool inf_file_write_all(int fd, const void *bytes, size_t size)
+{
+    const char *next = bytes;
+    while (size > 0) {
+        ssize_t written = write(fd, next, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written == 0)
+            errno = EIO;
+        if (written <= 0)
+            return false;
+        next += written;
+        size -= (size_t)written;
+    }
+    return true;
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads model files. Files are copied, never mapped, because reading a mapping of a file that
-// another process truncates raises SIGBUS. Names never leave the directory to which they are
+// Reads and writes files. Model files are copied, never mapped, because reading a mapping of a file
+// that another process truncates raises SIGBUS. Names never leave the directory to which they are
 // relative.
 #ifndef INF_BACKENDS_STORAGE_FILE_H
 #define INF_BACKENDS_STORAGE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,5 +42,8 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
 enum inf_code inf_file_read_all(char **out_data, size_t *out_size_bytes, int directory_fd,
                                 const char *name, uint64_t limit_bytes,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Writes all bytes at the position of `fd`. Returns false and sets errno if that fails.
+bool inf_file_write_all(int fd, const void *bytes, size_t size) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -101,20 +101,6 @@ void inf_record_file_open(struct inf_record_file *file, const char *directory)
 
 // --- appending a record, or writing the file again ---
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, data, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        data += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
 // Writes record `index` with its checksum to `line`. Returns its length; 0 if there is no such
 // record or the line is too long.
 static size_t make_line(const struct inf_record_file *file, uint32_t index,
@@ -133,9 +119,9 @@ static bool rewrite_file(struct inf_record_file *file, uint32_t count)
                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool ok = write_all(fd, file->header, strlen(file->header));
+    bool ok = inf_file_write_all(fd, file->header, strlen(file->header));
     for (uint32_t i = 0; i < count && ok; i++)
-        ok = write_all(fd, line, make_line(file, i, line));
+        ok = inf_file_write_all(fd, line, make_line(file, i, line));
     ok &= fsync(fd) == 0;
     close(fd);
     ok = ok && renameat(file->directory_fd, temporary, file->directory_fd, file->name) == 0;

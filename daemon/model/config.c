@@ -147,17 +147,10 @@ enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
     return (enum inf_origin)config->origins[id];
 }
 
-// The settings that only the loop reads, at each use.
 static const bool is_live[INF_MODEL_FLAG_COUNT] = {
-    [INF_MODEL_FLAG_ID_versions] = true,
-    [INF_MODEL_FLAG_ID_labels] = true,
-    [INF_MODEL_FLAG_ID_allow_users] = true,
-    [INF_MODEL_FLAG_ID_allow_groups] = true,
-    [INF_MODEL_FLAG_ID_requests_max] = true,
-    [INF_MODEL_FLAG_ID_requests_per_second_max] = true,
-    [INF_MODEL_FLAG_ID_session_bytes_max] = true,
-    [INF_MODEL_FLAG_ID_priority] = true,
-    [INF_MODEL_FLAG_ID_priority_max] = true,
+#define INF_MODEL_FLAG(field, ...)      [INF_MODEL_FLAG_ID_##field] = false,
+#define INF_MODEL_LIVE_FLAG(field, ...) [INF_MODEL_FLAG_ID_##field] = true,
+#include "daemon/model/flags.def"
 };
 
 void inf_model_config_take_live(struct inf_model_config *config,

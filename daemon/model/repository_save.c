@@ -94,20 +94,6 @@ static enum inf_code make_directory(const struct copying *copying, int parent_fd
     return *out_fd >= 0 ? INF_OK : fail_writing(copying, name);
 }
 
-static enum inf_code write_piece(const struct copying *copying, int fd, size_t size,
-                                 const char *name) INF_MAY_BLOCK
-{
-    for (size_t at = 0; at < size;) {
-        ssize_t written = write(fd, copying->piece + at, size - at);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return fail_writing(copying, name);
-        at += (size_t)written;
-    }
-    return INF_OK;
-}
-
 // Copies `size` bytes of an open file to the new file `name` of a directory.
 static enum inf_code copy_bytes(const struct copying *copying, int from_fd, uint64_t size,
                                 int to_fd, const char *name) INF_MAY_BLOCK
@@ -123,7 +109,8 @@ static enum inf_code copy_bytes(const struct copying *copying, int from_fd, uint
                               copying->options->name)
                    : inf_file_read(from_fd, name, at, copying->piece, piece, copying->err);
         if (code == INF_OK)
-            code = write_piece(copying, fd, piece, name);
+            code = inf_file_write_all(fd, copying->piece, piece) ? INF_OK
+                                                                 : fail_writing(copying, name);
     }
     if (code == INF_OK && fsync(fd) != 0)
         code = fail_writing(copying, name);

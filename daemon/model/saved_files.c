@@ -51,27 +51,13 @@ void inf_saved_files_fini(struct inf_saved_files *files)
 
 // --- writing ---
 
-// Writes all bytes. Returns false, and sets errno, if that fails.
-static bool write_all(int fd, const char *bytes, size_t size) INF_MAY_BLOCK
-{
-    for (size_t at = 0; at < size;) {
-        ssize_t written = write(fd, bytes + at, size - at);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        at += (size_t)written;
-    }
-    return true;
-}
-
 enum inf_code inf_saved_files_write(const struct inf_saved_files *files, int directory_fd,
                                     struct inf_error *err)
 {
     int fd = openat(directory_fd, INF_SAVED_FILES_NAME,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    bool ok = fd >= 0 && write_all(fd, FORMAT, sizeof FORMAT) &&
-              write_all(fd, files->text, files->size) && fsync(fd) == 0;
+    bool ok = fd >= 0 && inf_file_write_all(fd, FORMAT, sizeof FORMAT) &&
+              inf_file_write_all(fd, files->text, files->size) && fsync(fd) == 0;
     int error = errno;
     if (fd >= 0)
         close(fd);

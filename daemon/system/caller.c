@@ -48,11 +48,12 @@ static void read_groups(struct inf_caller *caller)
     socklen_t peer_size = sizeof peer;
     uint32_t count = count_supplementary(caller->fd);
     socklen_t size = count * (socklen_t)sizeof(gid_t);
-    caller->groups_known = true;
-    if (getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0)
-        return;
+    // Without memory, the next question reads them.
     caller->groups = malloc(size + sizeof(gid_t));
     if (caller->groups == NULL)
+        return;
+    caller->groups_known = true;
+    if (getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0)
         return;
     if (count > 0 && getsockopt(caller->fd, SOL_SOCKET, SO_PEERGROUPS, caller->groups, &size) != 0)
         count = 0;
