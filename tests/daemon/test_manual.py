@@ -11,7 +11,8 @@ ON_COMMAND_LINE_ONLY = {'config', 'check', 'help', 'version'}
 
 
 def check_model(flags, page):
-    listed = re.findall(r'^INF_MODEL_(?:LIVE_)?FLAG\((\w+), \w+, "(\w*)"', Path(flags).read_text(), re.M)
+    flag = r'^INF_MODEL_(?:LIVE_)?FLAG\((\w+), \w+, "(\w*)"'
+    listed = re.findall(flag, Path(flags).read_text(), re.M)
     text = Path(page).read_text()
     assert listed
     assert [name for name, _ in listed] == re.findall(
