@@ -33,7 +33,7 @@ struct candidates {
 
 static bool may_see(const struct inf_request *viewer, const struct inf_connection *connection)
 {
-    return viewer->admin || viewer->uid == (uint32_t)connection->uid;
+    return viewer->caller->admin || viewer->caller->uid == (uint32_t)connection->caller.uid;
 }
 
 // Inserts a request into the list, which is sorted by age. If the list is full, the youngest
@@ -92,7 +92,7 @@ static void list_requests(void *context, const struct inf_request *viewer,
         const struct candidate *candidate = &list.oldest[i];
         struct inf_request_entry *entry = &activity->requests[i];
         *entry = (struct inf_request_entry){.client_id = candidate->connection->id,
-                                            .uid = (uint32_t)candidate->connection->uid,
+                                            .uid = (uint32_t)candidate->connection->caller.uid,
                                             .pid = (int32_t)candidate->connection->pid};
         if (candidate->call != NULL)
             inf_service_describe_call(set->options.service, candidate->call, entry,
@@ -109,10 +109,10 @@ static void describe_client(const struct inf_connection *connection, uint64_t no
 {
     *entry = (struct inf_client_entry){
         .client_id = connection->id,
-        .uid = (uint32_t)connection->uid,
+        .uid = (uint32_t)connection->caller.uid,
         .pid = (int32_t)connection->pid,
         .name = connection->name.text,
-        .role = connection->admin ? "admin" : "client",
+        .role = connection->caller.admin ? "admin" : "client",
         .age_ns = now_ns - connection->opened_ns,
         .requests = connection->requests,
         .data_bytes = connection->data_bytes,
@@ -156,7 +156,8 @@ static enum inf_code find_client(struct inf_connections *set, const struct inf_r
             return INF_OK;
         }
     return inf_fail(err, INF_NOT_FOUND, "client %" PRIu64 ": %s", client_id,
-                    viewer->admin ? "there is none" : "this user has none with this number");
+                    viewer->caller->admin ? "there is none"
+                                          : "this user has none with this number");
 }
 
 static enum inf_code cancel_request(void *context, const struct inf_request *viewer,
@@ -173,7 +174,7 @@ static enum inf_code cancel_request(void *context, const struct inf_request *vie
                         "request %" PRIu64 " of client %" PRIu64 " is not in flight",
                         target->stream_id, target->client_id);
     inf_connection_end_call(connection, call,
-                            viewer->admin ? INF_CALL_END_ADMIN : INF_CALL_END_USER);
+                            viewer->caller->admin ? INF_CALL_END_ADMIN : INF_CALL_END_USER);
     return INF_OK;
 }
 
@@ -188,9 +189,10 @@ static enum inf_code disconnect_client(void *context, const struct inf_request *
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "client %" PRIu64 " is the one that asks: it can disconnect itself",
                                target->client_id);
-    inf_fail_reason(
-        &reason, INF_CANCELLED, viewer->admin ? INF_REASON_BY_ADMIN : INF_REASON_BY_CLIENT,
-        "disconnected by %s", viewer->admin ? "an admin" : "another client of the same user");
+    inf_fail_reason(&reason, INF_CANCELLED,
+                    viewer->caller->admin ? INF_REASON_BY_ADMIN : INF_REASON_BY_CLIENT,
+                    "disconnected by %s",
+                    viewer->caller->admin ? "an admin" : "another client of the same user");
     inf_connection_fail(connection, &reason);
     return INF_OK;
 }

@@ -218,9 +218,7 @@ static enum inf_code init_connection(struct inf_connection *connection, struct i
     connection->set = set;
     connection->reading = true;
     connection->fd = peer->fd;
-    connection->uid = peer->uid;
     connection->pid = peer->pid;
-    connection->admin = peer->admin;
     inf_caller_init(&connection->caller, peer->fd, peer->uid, peer->admin);
     connection->opened_ns = inf_clock_ns();
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,

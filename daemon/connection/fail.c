@@ -14,7 +14,7 @@ void inf_connection_fail(struct inf_connection *connection, const struct inf_err
     if (connection->state > INF_CONNECTION_OPEN)
         return;
     inf_log(set->options.log, INF_LOG_DEBUG, "closing connection uid=%u error=\"%s\"",
-            (unsigned)connection->uid, err->text);
+            (unsigned)connection->caller.uid, err->text);
     // The ERROR frame is the last one of a connection, so calls in flight cannot be answered after
     // it.
     inf_connection_abandon_calls(connection);

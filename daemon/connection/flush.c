@@ -19,7 +19,7 @@ void inf_connection_end_slow_reader(struct inf_connection *connection)
     struct inf_error err;
     uint64_t bytes = inf_connection_waiting_bytes(connection);
     inf_log(set->options.log, INF_LOG_INFO, "client does not read, closing uid=%u bytes=%" PRIu64,
-            (unsigned)connection->uid, bytes);
+            (unsigned)connection->caller.uid, bytes);
     if (connection->state > INF_CONNECTION_OPEN) {
         inf_connection_close(connection);
         return;

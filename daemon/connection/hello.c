@@ -97,7 +97,7 @@ static void accept_hello(struct inf_connection *connection) INF_ON_LOOP
         .credit_requests = connection->limits.streams,
         .credit_bytes = connection->credit_bytes,
         .epoch = {set->epoch[0], set->epoch[1]},
-        .role = connection->admin ? "admin" : "client",
+        .role = connection->caller.admin ? "admin" : "client",
         .clock = "CLOCK_MONOTONIC",
     };
     memcpy(set->message.hello_ack.features, features, sizeof features);

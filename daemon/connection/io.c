@@ -53,7 +53,7 @@ void inf_connection_on_timer(int fd, short what, void *context)
         inf_connection_watch(connection);
     } else if (is_past(connection->output.first_since_ns, timeout_ms, now_ns)) {
         inf_log(set->options.log, INF_LOG_INFO, "client does not read, closing uid=%u",
-                (unsigned)connection->uid);
+                (unsigned)connection->caller.uid);
         inf_connection_close(connection);
     } else if (is_past(connection->soft_since_ns, timeout_ms, now_ns)) {
         inf_connection_end_slow_reader(connection);

@@ -368,5 +368,6 @@ void inf_connection_take_sessions(struct inf_connection *connection, int fd)
         return;
     inf_session_table_fini(&connection->sessions);
     inf_log(connection->set->options.log, INF_LOG_WARNING,
-            "sessions of a client end uid=%u reason=\"%s\"", (unsigned)connection->uid, err.text);
+            "sessions of a client end uid=%u reason=\"%s\"", (unsigned)connection->caller.uid,
+            err.text);
 }

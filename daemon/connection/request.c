@@ -93,7 +93,7 @@ static enum inf_code handle_charged(struct inf_connection *connection, struct in
     uint64_t bytes = request->data_bytes;
     // Do not charge for requests that change limits, so that an admin can raise a limit that is too
     // low.
-    if (connection->admin && changes_limits(request->method) && !paid)
+    if (connection->caller.admin && changes_limits(request->method) && !paid)
         return inf_service_handle(connection->set->options.service, request, answer, fault);
     enum inf_code code = paid ? INF_OK : inf_connection_charge(connection, bytes, &fault->err);
     if (code != INF_OK) {
@@ -167,9 +167,7 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .directory_fd = frame->fd_count > 0 ? frame->fds[0] : -1,
                                   .regions = &connection->regions,
                                   .sessions = &connection->sessions,
-                                  .uid = connection->uid,
                                   .pid = connection->pid,
-                                  .admin = connection->admin,
                                   .caller = &connection->caller,
                                   .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
                                   .writer =
@@ -243,8 +241,8 @@ void inf_connection_take_request(struct inf_connection *connection, struct inf_f
         inf_connection_link_call(connection, answer.call);
     } else {
         if (code != INF_OK)
-            inf_service_count_refusal(set->options.service, frame->header.method, connection->uid,
-                                      &set->fault);
+            inf_service_count_refusal(set->options.service, frame->header.method,
+                                      connection->caller.uid, &set->fault);
         answer_at_once(connection, frame, &answer, code == INF_OK ? NULL : &set->fault);
         if (code == INF_OK && changes_limits(frame->header.method))
             inf_connections_adjust_credit(set);

@@ -87,14 +87,12 @@ struct inf_connection {
     enum inf_connection_state state;
     int fd; // the client's socket; `writer` closes it
     struct inf_reply_writer *writer;
-    uid_t uid;
     pid_t pid;                   // of the client when it connected; used in log lines only
     struct inf_quota_user *user; // the user who pays for this connection; one reference
     // True if the connection must refund the socket to the user's descriptor quota. Becomes false
     // when `writer` takes over closing the socket, which refunds it.
     bool socket_charged;
-    bool admin;
-    struct inf_caller caller; // the client again, with its groups
+    struct inf_caller caller; // the client: its user, groups and rights
     uint64_t id;              // number by which clients name this connection; not reused
     struct inf_quoted name;   // name of the client, from its HELLO frame
     uint64_t requests;        // number of REQUEST frames so far

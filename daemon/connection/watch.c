@@ -14,7 +14,7 @@
 static void close_unwatched(struct inf_connection *connection) INF_ON_LOOP
 {
     inf_log(connection->set->options.log, INF_LOG_WARNING,
-            "no memory to watch a client, closing uid=%u", (unsigned)connection->uid);
+            "no memory to watch a client, closing uid=%u", (unsigned)connection->caller.uid);
     inf_connection_close(connection);
 }
 

@@ -88,12 +88,12 @@ void inf_service_log_act(const struct inf_log *log, const struct inf_request *re
     if (err->code == INF_OK)
         inf_log(log, INF_LOG_NOTICE,
                 "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=%s",
-                inf_method_name(request->method), request->uid, request->pid, subject,
+                inf_method_name(request->method), request->caller->uid, request->pid, subject,
                 begun ? "begun" : "done");
     else
         inf_log(log, INF_LOG_NOTICE,
                 "admin act method=%s uid=%" PRIu32 " pid=%" PRId32 "%s result=failed error=\"%s\"",
-                inf_method_name(request->method), request->uid, request->pid, subject,
+                inf_method_name(request->method), request->caller->uid, request->pid, subject,
                 quote_error(err->text).text);
 }
 
@@ -103,9 +103,9 @@ void inf_service_log_refusal(const struct inf_log *log, const struct inf_request
     inf_log(log, INF_LOG_DEBUG,
             "request failed method=%s uid=%" PRIu32 " client=%" PRIu64 " pid=%" PRId32
             " stream=%" PRIu64 " code=%s reason=%s error=\"%s\"",
-            inf_method_name(request->method), request->uid, request->client_id, request->pid,
-            request->stream_id, inf_code_name(err->code), inf_reason_name(err->reason),
-            quote_error(err->text).text);
+            inf_method_name(request->method), request->caller->uid, request->client_id,
+            request->pid, request->stream_id, inf_code_name(err->code),
+            inf_reason_name(err->reason), quote_error(err->text).text);
 }
 
 void inf_service_log_reply(const struct inf_log *log, const struct inf_request *request)
@@ -113,7 +113,8 @@ void inf_service_log_reply(const struct inf_log *log, const struct inf_request *
     inf_log(log, INF_LOG_DEBUG,
             "request done method=%s uid=%" PRIu32 " client=%" PRIu64 " stream=%" PRIu64
             " result=done",
-            inf_method_name(request->method), request->uid, request->client_id, request->stream_id);
+            inf_method_name(request->method), request->caller->uid, request->client_id,
+            request->stream_id);
 }
 
 void inf_service_log_inference(const struct inf_log *log, const struct inf_request_record *record,

@@ -141,7 +141,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->client_id = request->client_id;
     job->pending = request->pending;
     inf_service_choose_tracing(service, job, infer->traceparent, infer->tracestate);
-    job->queue_entry.user = request->uid;
+    job->queue_entry.user = request->caller->uid;
     job->queue_entry.model = (uintptr_t)job->served;
     job->slot_limits = (struct inf_slot_limits){.runs_max = job->served->config.runs_max,
                                                 .reserved = job->served->config.reserve_slots};

@@ -266,7 +266,8 @@ static enum inf_code print_metrics(struct inf_service *service, const struct inf
                                    enum inf_exposition_format format, char *memory,
                                    size_t *out_size, struct inf_error *err) INF_ON_LOOP
 {
-    const struct inf_metrics_reader reader = {.admin = request->admin, .uid = request->uid};
+    const struct inf_metrics_reader reader = {.admin = request->caller->admin,
+                                              .uid = request->caller->uid};
     struct inf_exposition out;
     inf_exposition_begin(&out, format, memory, TEXT_BYTES_MAX);
     print_process(service, &out);

@@ -119,7 +119,7 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
     INF_TRY(choose_device(service, job, infer->device, fault));
     INF_TRY(
         inf_service_choose_precision(job->device, infer->precision, &job->precision, &fault->err));
-    return choose_mode(service, job, infer->mode, request->admin, fault);
+    return choose_mode(service, job, infer->mode, request->caller->admin, fault);
 }
 
 // --- moving a job to another device or to a replica ---

@@ -199,7 +199,7 @@ static enum inf_code handle_method(struct inf_service *service, const struct met
                                    struct inf_request *request, struct inf_answer *answer,
                                    struct inf_fault *fault) INF_ON_LOOP
 {
-    if (method->admin && !request->admin)
+    if (method->admin && !request->caller->admin)
         return refuse_role(request, &fault->err);
     if (request->data_bytes != 0 && method->request_kind != INF_MESSAGE_INFER_REQUEST)
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
@@ -209,7 +209,7 @@ static enum inf_code handle_method(struct inf_service *service, const struct met
                                service->scratch, &fault->err));
     *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
     bool act = needs_admin(method, &service->request);
-    if (act && !request->admin)
+    if (act && !request->caller->admin)
         return refuse_role(request, &fault->err);
     enum inf_code code = method->handle(service, request, answer, fault);
     if (act)

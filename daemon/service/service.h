@@ -75,10 +75,8 @@ struct inf_request {
     int directory_fd; // descriptor that came with the frame, owned by the caller; -1: none
     struct inf_region_table *regions;
     struct inf_session_table *sessions;
-    uint32_t uid;                    // user id of the client
     int32_t pid;                     // process id of the client when it connected
-    bool admin;                      // true: the client is an admin
-    struct inf_caller *caller;       // the client, for rights that depend on its groups; borrowed
+    struct inf_caller *caller;       // the client: its user, groups and rights; borrowed
     uint32_t reply_bytes_max;        // the most bytes in the data segment of the reply
     struct inf_reply_writer *writer; // lets a worker write the reply; NULL: the loop replies
     uint64_t client_id;              // number of the connection that sent the request

@@ -102,12 +102,12 @@ static enum inf_code end_target(struct inf_service *service, const struct inf_re
                                                           &message.client_target, &err);
     inf_fault_init(fault);
     fault->err = err;
-    if (request->admin && code == INF_OK)
+    if (request->caller->admin && code == INF_OK)
         inf_service_add_event(
             service,
             &(struct inf_event){.kind = whole_client ? "client_disconnected" : "request_cancelled",
                                 .admin_only = true});
-    if (request->admin)
+    if (request->caller->admin)
         inf_service_log_act(service->log, request, INF_MESSAGE_CLIENT_TARGET, &message, &err,
                             false);
     return code;

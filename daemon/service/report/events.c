@@ -192,7 +192,7 @@ enum inf_code inf_service_begin_wait(struct inf_service *service, const struct i
                                      struct inf_answer *answer, struct inf_fault *fault)
 {
     uint64_t after = find_after(service, service->request.report_request.after);
-    if (next_visible(service, request->admin, after) != NULL)
+    if (next_visible(service, request->caller->admin, after) != NULL)
         return INF_OK;
     struct inf_event_wait *wait = calloc(1, sizeof *wait);
     if (wait == NULL)
@@ -201,7 +201,7 @@ enum inf_code inf_service_begin_wait(struct inf_service *service, const struct i
     wait->call.kind = INF_CALL_EVENT;
     wait->accepted_ns = inf_clock_ns();
     wait->after = after;
-    wait->admin = request->admin;
+    wait->admin = request->caller->admin;
     wait->reply_bytes_max = request->reply_bytes_max;
     wait->next = service->event_waits;
     service->event_waits = wait;

@@ -71,9 +71,9 @@ enum inf_code inf_service_report(struct inf_service *service, struct inf_request
     const struct inf_report_request *asked = &service->request.report_request;
     const struct inf_report_reader reader = {.topic = asked->topic,
                                              .after = asked->after,
-                                             .admin = request->admin,
+                                             .admin = request->caller->admin,
                                              .caller = request->caller,
-                                             .uid = request->uid,
+                                             .uid = request->caller->uid,
                                              .client_id = request->client_id,
                                              .reply_bytes_max = request->reply_bytes_max};
     if (asked->wait && strcmp(asked->topic, "events") == 0) {
