@@ -18,6 +18,7 @@
 // time slice of background threads: the longest that the kernel allows
 #define GIVE_WAY_SLICE_NS 100000000u
 #define PROMPT_NICE       (-10)
+#define NICE_MOST         19
 // time slice of threads that must run soon after they wake up: the shortest that the kernel allows
 #define PROMPT_SLICE_NS 100000u
 #define RESET_ON_FORK   1u // SCHED_FLAG_RESET_ON_FORK: new threads get the default time slice
@@ -201,7 +202,25 @@ static bool set_nice(int number, int nice)
                                           .policy = SCHED_OTHER,
                                           .nice = nice,
                                           .runtime_ns = nice > 0 ? GIVE_WAY_SLICE_NS : 0};
-    return syscall(SYS_sched_setattr, number, &attributes, 0) == 0;
+    if (syscall(SYS_sched_setattr, number, &attributes, 0) != 0)
+        return false;
+    // SCHED_IDLE leaves the nice value as it is. If it is refused, the nice value alone holds.
+    const struct attributes idle = {.size = sizeof idle, .policy = SCHED_IDLE};
+    if (nice == NICE_MOST)
+        (void)syscall(SYS_sched_setattr, number, &idle, 0);
+    return true;
+}
+
+int inf_thread_number(void)
+{
+    return (int)gettid();
+}
+
+bool inf_thread_avoid_cpu(int number, const cpu_set_t *allowed, int cpu)
+{
+    cpu_set_t rest = *allowed;
+    CPU_CLR(cpu, &rest);
+    return CPU_COUNT(&rest) > 0 && sched_setaffinity(number, sizeof rest, &rest) == 0;
 }
 
 void inf_thread_set_background(void)
@@ -225,7 +244,7 @@ static void try_raise(void *context)
 {
     bool *may_raise = context;
     int nice = getpriority(PRIO_PROCESS, 0);
-    *may_raise = set_nice(0, nice + 1) && set_nice(0, nice);
+    *may_raise = set_nice(0, NICE_MOST) && set_nice(0, nice);
 }
 
 bool inf_thread_may_raise(void)

@@ -98,9 +98,17 @@ struct inf_thread_handle {
 struct inf_thread_handle inf_thread_self(void);
 
 // Sets the nice value of a thread. With a positive one, and from Linux 6.12 on, any waking thread
-// interrupts the time slices of the thread. Threads that it starts later inherit this. Returns
-// false if the system refuses. Any thread.
+// interrupts the time slices of the thread. With 19 the policy is SCHED_IDLE: any other thread
+// interrupts it at once, and the kernel takes its CPU for a free one when another thread wakes up.
+// Threads that it starts later inherit this. Returns false if the system refuses. Any thread.
 bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice);
+
+// Returns the number that the kernel gave to the calling thread.
+int inf_thread_number(void);
+
+// Keeps a thread off one CPU: it may run on the others of `allowed`. Returns false, and changes
+// nothing, if there is no other or the system refuses. Any thread.
+bool inf_thread_avoid_cpu(int number, const cpu_set_t *allowed, int cpu);
 
 // Returns true if the system lets a thread take the nice value of the calling thread again after a
 // higher one: that needs RLIMIT_NICE (LimitNICE=0) or the capability CAP_SYS_NICE.

@@ -24,6 +24,11 @@
 // within KEEP_NS. Waking a helper for so short a time costs more than it gains, so the other run
 // does not take the free core at once.
 //
+// Keep helpers off the CPU of their leader. If a thread of low priority computes on every other CPU,
+// the kernel may leave a helper on the CPU of its leader for as long as the run takes: both then
+// compute in turn, and the other thread keeps a CPU to itself. So a helper may run on all CPUs but
+// the one that its leader had when it last asked for helpers.
+//
 // Why a crew can be freed after inf_cpu_core_set_wait(): a helper is present from the time at which
 // the leader acquires it, and the decrement of `present` is its last access to the crew.
 #include "backends/cpu/core/core_set.h"
@@ -52,6 +57,9 @@ struct inf_cpu_helper {
     size_t worker;             // number of the helper in its crew
     bool begun;                // true: the helper is in crew->help()
     bool close;                // true: the thread must end
+    int number;                // of the kernel; 0: the thread has not begun
+    int avoids;                // CPU that the helper is kept off, if `keeps_off`
+    bool keeps_off;
 };
 
 // Returns how many threads a run may have: its share of the cores that runs of one thread leave, at
@@ -116,6 +124,7 @@ static void run_helper(void *context) INF_ATTR(no_thread_safety_analysis)
     struct inf_cpu_helper *helper = context;
     struct inf_cpu_core_set *set = helper->set;
     inf_mutex_lock(&set->mutex);
+    helper->number = inf_thread_number();
     while (!helper->close) {
         struct inf_cpu_crew *crew = helper->crew;
         if (crew == NULL) {
@@ -166,6 +175,31 @@ static struct inf_cpu_helper *find_idle(const struct inf_cpu_core_set *set)
     return NULL;
 }
 
+// Keeps the helper off the CPU of the leader of its crew. Does nothing if the system refuses.
+static void avoid_leader(struct inf_cpu_core_set *set, struct inf_cpu_helper *helper)
+    INF_ATTR(requires_capability(set->mutex))
+{
+    int cpu = helper->crew->leader_cpu;
+    if (cpu < 0 || helper->number == 0 || (helper->keeps_off && helper->avoids == cpu))
+        return;
+    helper->keeps_off = inf_thread_avoid_cpu(helper->number, &set->allowed, cpu);
+    helper->avoids = cpu;
+}
+
+// Notes the CPU of the leader, and keeps the helpers that it has off this CPU.
+static void follow_leader(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew)
+{
+    int cpu = sched_getcpu();
+    if (cpu == crew->leader_cpu)
+        return;
+    inf_mutex_lock(&set->mutex);
+    crew->leader_cpu = cpu;
+    for (uint32_t i = 0; i < set->helper_count; i++)
+        if (set->helpers[i].crew == crew)
+            avoid_leader(set, &set->helpers[i]);
+    inf_mutex_unlock(&set->mutex);
+}
+
 // Returns the smallest number from 1 that no helper of the crew has.
 static size_t find_number(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew)
 {
@@ -194,6 +228,7 @@ static struct inf_cpu_helper *assign_helper(struct inf_cpu_core_set *set, struct
     }
     helper->worker = find_number(set, crew);
     helper->crew = crew;
+    avoid_leader(set, helper);
     change_working(set, crew, 1);
     atomic_fetch_add(&crew->present, 1);
     return helper;
@@ -217,6 +252,7 @@ uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_c
 {
     uint32_t working = atomic_load_explicit(&crew->working, memory_order_relaxed);
     most = INF_MIN(most, crew->most);
+    follow_leader(set, crew);
     while (working < most && may_grow(set, working) && !is_core_kept(set)) {
         inf_mutex_lock(&set->mutex);
         struct inf_cpu_helper *helper = assign_helper(set, crew);
@@ -243,6 +279,14 @@ void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew 
         atomic_fetch_sub(&crew->present, 1);
     }
     inf_mutex_unlock(&set->mutex);
+}
+
+int inf_cpu_core_set_helper_number(struct inf_cpu_core_set *set, uint32_t index)
+{
+    inf_mutex_lock(&set->mutex);
+    int number = set->helpers[index].number;
+    inf_mutex_unlock(&set->mutex);
+    return number;
 }
 
 void inf_cpu_core_set_wait(struct inf_cpu_crew *crew)
@@ -301,6 +345,8 @@ static enum inf_code start_helpers(struct inf_cpu_core_set *set, struct inf_erro
     if (set->helpers == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %" PRIu32 " threads", set->cores);
+    // Without the mask, `allowed` is empty, and helpers may run anywhere.
+    (void)sched_getaffinity(0, sizeof set->allowed, &set->allowed);
     for (uint32_t i = 0; i + 1 < set->cores; i++) {
         struct inf_cpu_helper *helper = &set->helpers[i];
         helper->set = set;

@@ -45,6 +45,7 @@ struct inf_cpu_core_set {
     struct inf_mutex mutex;         // guards the helpers, and all changes of `helping`
     struct inf_cpu_helper *helpers; // cores - 1 threads
     uint32_t helper_count;          // helpers that were started
+    cpu_set_t allowed;              // CPUs of the process when the set was initialised
 };
 
 // The helpers of one run. Zero-initialise, then set `help`, `context` and `most`. One thread, the
@@ -55,7 +56,8 @@ struct inf_cpu_crew {
     // inf_cpu_core_set_give_way() returned true.
     bool (*help)(void *context, size_t worker);
     void *context;
-    uint32_t most; // the most helpers of the crew
+    uint32_t most;  // the most helpers of the crew
+    int leader_cpu; // where the leader ran when it last acquired helpers; negative: not known
 
     atomic_uint working; // helpers that count for the share of the run
     atomic_uint present; // helpers that may still use the crew
@@ -102,6 +104,10 @@ void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew 
 // Returns the time for which helpers have been working for the crew since the last call, summed
 // over the helpers. Called by the leader.
 uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew);
+
+// Returns the kernel's number of a helper thread; 0: the thread has not begun. `index` is less than
+// set->helper_count.
+int inf_cpu_core_set_helper_number(struct inf_cpu_core_set *set, uint32_t index);
 
 // Waits until no helper is in the crew. The leader must have made them return.
 void inf_cpu_core_set_wait(struct inf_cpu_crew *crew);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads give way to requests of other models, and requests do not starve loads.
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,9 +97,11 @@ Test(load_pace, follows_the_requests, .timeout = 60)
     inf_load_pace_end(&pace);
     inf_idle_gate_begin_request(&idle_gate);
     cr_expect(begins_low(&pace), "from the beginning of the next load");
+    cr_expect(nice_of_thread() != 19 || sched_getscheduler(0) == SCHED_IDLE);
     inf_load_pace_end(&pace);
     inf_load_pace_begin(&pace, true);
     cr_expect_eq(nice_of_thread(), own, "a request waits for the model");
+    cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
     inf_load_pace_end(&pace);
     inf_load_pace_fini(&pace);
 }
