@@ -165,6 +165,7 @@ static void drain_server(struct daemon *daemon) INF_ON_LOOP
             daemon->options.config->drain_timeout_ms);
     inf_notify_stopping(daemon->notify, "draining");
     inf_model_store_cancel_loads(daemon->store);
+    inf_repository_watch_stop(daemon->watch);
     inf_server_drain(daemon->server);
 }
 
@@ -482,8 +483,8 @@ static void close_all(struct daemon *daemon)
         event_free(daemon->idle_event);
     if (daemon->watch_event != NULL)
         event_free(daemon->watch_event);
-    inf_repository_watch_destroy(&daemon->watch);
     inf_model_store_destroy(&daemon->store);
+    inf_repository_watch_destroy(&daemon->watch); // last, because the kernel may take long
     if (daemon->base != NULL)
         event_base_free(daemon->base);
     inf_device_list_close(&daemon->devices);

@@ -378,10 +378,8 @@ static int sleep_ms(const struct inf_repository_watch *watch)
     return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / INF_NS_PER_MS) + 1;
 }
 
-static void watch_repository(void *context)
+static void watch_until_stopped(struct inf_repository_watch *watch)
 {
-    struct inf_repository_watch *watch = context;
-    inf_role_enter_worker();
     uint64_t looked_ns = inf_clock_ns();
     for (;;) {
         struct pollfd fds[] = {{.fd = watch->stop_fd, .events = POLLIN},
@@ -398,6 +396,17 @@ static void watch_repository(void *context)
         }
         report_settled(watch);
     }
+}
+
+static void watch_repository(void *context)
+{
+    struct inf_repository_watch *watch = context;
+    inf_role_enter_worker();
+    watch_until_stopped(watch);
+    // Here, because the kernel takes about 20 ms to close an inotify descriptor.
+    if (watch->inotify_fd >= 0)
+        close(watch->inotify_fd);
+    watch->inotify_fd = -1;
 }
 
 // --- creating and destroying ---
@@ -460,14 +469,19 @@ enum inf_code inf_repository_watch_create(struct inf_repository_watch **out_watc
     return INF_OK;
 }
 
+void inf_repository_watch_stop(struct inf_repository_watch *watch)
+{
+    const uint64_t one = 1;
+    if (watch != NULL && watch->stop_fd >= 0)
+        (void)!write(watch->stop_fd, &one, sizeof one);
+}
+
 void inf_repository_watch_destroy(struct inf_repository_watch **watch)
 {
     struct inf_repository_watch *self = *watch;
     if (self == NULL)
         return;
-    const uint64_t one = 1;
-    if (self->stop_fd >= 0)
-        (void)!write(self->stop_fd, &one, sizeof one);
+    inf_repository_watch_stop(self);
     inf_thread_join(&self->thread);
     const int fds[] = {self->repository_fd, self->inotify_fd, self->stop_fd, self->changed_fd};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(fds); i++)
