@@ -45,9 +45,9 @@ sys.stdin.readline()
 
 
 class DecodingMemory(unittest.TestCase):
-    def start(self, settings='', positions=0):
+    def start(self, settings='', positions=0, options=()):
         """If `positions` is not 0, rows of a table of so many, all 0, are added to the result."""
-        self.daemon = BareDaemon(DAEMON, '--race=never')
+        self.daemon = BareDaemon(DAEMON, '--race=never', *options)
         self.addCleanup(self.daemon.end)
         graph = onnx_writer.Graph()
         keys, values = (graph.node('Concat', [f'past_{part}', 'x'], axis=2) for part in 'kv')
@@ -175,6 +175,25 @@ class DecodingMemory(unittest.TestCase):
             lambda: SANITIZED or self.resident() - before < wanted / 2,
             lambda: f'{self.resident() - before} of {grown} bytes stay',
         )
+
+    def test_a_second_session_takes_its_charge_only(self):
+        """What is compiled for each room belongs to the model, not to a session. Any number of
+        sessions shares it, so memory grows by what the sessions are charged. With one slot, because
+        the arenas of another one take memory when it first runs."""
+        self.start(options=('--cpu-slots=1',))
+        first = self.session()
+        for _ in range(20):
+            self.feed(first, 100)
+        before, charged = self.resident(), self.charged()
+        sessions = [self.session() for _ in range(3)]
+        for _ in range(20):
+            for session in sessions:
+                self.feed(session, 100)
+        grown, wanted = self.resident() - before, self.charged() - charged
+        self.assertEqual(wanted, 3 * 2048 * ROW_BYTES)
+        if not SANITIZED:
+            self.assertLess(grown, wanted + 4 * MIB)
+        self.assertGreater(grown, 3 * 2000 * ROW_BYTES * 0.9)
 
 
 if __name__ == '__main__':

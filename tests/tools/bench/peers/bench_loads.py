@@ -3,7 +3,7 @@
 """bench_loads.py BUILD SOURCE_ROOT [--rounds N] [--models NAME,...] [--plans]
 
 From the order to load a model to its first answer: the daemon and onnxruntime-node, in turn, round
-after round, on the same generated ONNX files. NODE_PATH says where onnxruntime-node is. Each
+after round, on the same ONNX files. NODE_PATH says where onnxruntime-node is. Each
 measurement has a process of its own, with files in the page cache. Kernels are not raced. With
 --plans, the daemon loads what it has compiled before. Needs numpy.
 """
@@ -19,26 +19,31 @@ from pathlib import Path
 PEER = """
 const ort = require('onnxruntime-node');
 (async () => {
-  const data = new Float32Array(3 * 224 * 224);
+  const size = Number(process.argv[2]);
+  const data = new Float32Array(3 * size * size);
   const begin = process.hrtime.bigint();
   const session = await ort.InferenceSession.create(process.argv[1]);
   const created = process.hrtime.bigint();
-  const feeds = {[session.inputNames[0]]: new ort.Tensor('float32', data, [1, 3, 224, 224])};
+  const feeds = {[session.inputNames[0]]: new ort.Tensor('float32', data, [1, 3, size, size])};
   await session.run(feeds);
   console.log(Number(created - begin) / 1e6, Number(process.hrtime.bigint() - begin) / 1e6);
 })();
 """
-GENERATORS = {
-    'mobilenet-v2': ['gen_mobilenet_v2.py', '--float'],
-    'resnet-18': ['gen_resnet50.py'],
-    'resnet-50': ['gen_resnet50.py'],
+# The generator of each model with its arguments; @ stands for the file to write. Then the height and
+# width of the input.
+MODELS = {
+    'mobilenet-v2': (['gen_mobilenet_v2.py', '--float', '@'], 224),
+    'facemesh': (['gen_from_tfjs.py', '../shared/models/facemesh/model/facemesh.json', '@'], 192),
+    'posenet': (['gen_from_tfjs.py', '../shared/models/posenet/model/posenet.json', '@'], 385),
+    'resnet-18': (['gen_resnet50.py', '@', '18'], 224),
+    'resnet-50': (['gen_resnet50.py', '@'], 224),
 }
 
 parser = argparse.ArgumentParser()
 parser.add_argument('build')
 parser.add_argument('root')
 parser.add_argument('--rounds', type=int, default=7)
-parser.add_argument('--models', default=','.join(GENERATORS))
+parser.add_argument('--models', default=','.join(MODELS))
 parser.add_argument('--plans', action='store_true')
 options = parser.parse_args()
 root = Path(options.root).resolve()
@@ -50,20 +55,20 @@ import numpy
 def generate(folder, name):
     (folder / name).mkdir(parents=True)
     path = folder / name / 'model.onnx'
-    generator, *arguments = GENERATORS[name]
-    extra = ['18'] if name == 'resnet-18' else []
-    command = [sys.executable, root / 'tests/tools/gen' / generator, *arguments, path, *extra]
-    subprocess.run(command, check=True)
+    generator, *arguments = (path if part == '@' else part for part in MODELS[name][0])
+    command = [sys.executable, root / 'tests/tools/gen' / generator, *arguments]
+    subprocess.run(command, check=True, cwd=root)
     return path
 
 
-def measure_peer(path):
+def measure_peer(path, size):
     """Returns the times of create, and of create and the first answer, in ms."""
-    shown = subprocess.run(['node', '-e', PEER, path], check=True, capture_output=True, text=True)
+    command = ['node', '-e', PEER, path, str(size)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)
     return [float(word) for word in shown.stdout.split()]
 
 
-def measure_daemon(folder, name):
+def measure_daemon(folder, name, size):
     """Returns the time of the load as the daemon logs it, and until the first answer, in ms."""
     run = folder / 'run'
     run.mkdir(exist_ok=True)
@@ -77,7 +82,7 @@ def measure_daemon(folder, name):
     try:
         while not (run / 'admin.sock').exists() or 'serving' not in (folder / 'log').read_text():
             time.sleep(0.01)
-        picture = numpy.zeros((1, 3, 224, 224), numpy.float32)
+        picture = numpy.zeros((1, 3, size, size), numpy.float32)
         with inferd.Client(f'{run}/admin.sock') as client:
             begin = time.monotonic()
             client.load(name)
@@ -98,9 +103,10 @@ def main():
         (folder / 'cache').mkdir()
         for name in options.models.split(','):
             path = generate(folder / 'models', name)
-            measure_daemon(folder, name)  # with --plans, keeps the plan
-            measure_peer(path)
-            rows = [measure_daemon(folder, name) + measure_peer(path)
+            size = MODELS[name][1]
+            measure_daemon(folder, name, size)  # with --plans, keeps the plan
+            measure_peer(path, size)
+            rows = [measure_daemon(folder, name, size) + measure_peer(path, size)
                     for _ in range(options.rounds)]
             load, first, create, peer = map(statistics.median, zip(*rows))
             ratio = statistics.median(row[1] / row[3] for row in rows)
