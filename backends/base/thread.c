@@ -220,7 +220,7 @@ bool inf_thread_avoid_cpu(int number, const cpu_set_t *allowed, int cpu)
 {
     cpu_set_t rest = *allowed;
     CPU_CLR(cpu, &rest);
-    return CPU_COUNT(&rest) > 0 && sched_setaffinity(number, sizeof rest, &rest) == 0;
+    return sched_setaffinity(number, sizeof rest, &rest) == 0; // refuses an empty set
 }
 
 void inf_thread_set_background(void)

@@ -24,10 +24,10 @@
 // within KEEP_NS. Waking a helper for so short a time costs more than it gains, so the other run
 // does not take the free core at once.
 //
-// Keep helpers off the CPU of their leader. If a thread of low priority computes on every other CPU,
+// Keep helpers off the CPU of their leader. If threads of low priority compute on all other CPUs,
 // the kernel may leave a helper on the CPU of its leader for as long as the run takes: both then
-// compute in turn, and the other thread keeps a CPU to itself. So a helper may run on all CPUs but
-// the one that its leader had when it last asked for helpers.
+// compute in turn, and the other threads keep their CPUs. So a helper may run on all CPUs but the
+// one that its leader had when it last asked for helpers.
 //
 // Why a crew can be freed after inf_cpu_core_set_wait(): a helper is present from the time at which
 // the leader acquires it, and the decrement of `present` is its last access to the crew.

@@ -129,6 +129,18 @@ ParameterizedTest(const bool *by_polling, repository_watch, reports_what_changed
     inf_repository_watch_destroy(&watch);
 }
 
+Test(repository_watch, reports_nothing_after_it_was_stopped)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    inf_repository_watch_stop(watch);
+    struct pollfd poller = {.fd = inf_repository_watch_fd(watch), .events = POLLIN};
+    (void)poll(&poller, 1, QUIET_MS); // the thread ends meanwhile
+    write_file("face.conf", "warmup = no\n");
+    expect_quiet(watch);
+    inf_repository_watch_destroy(&watch);
+    inf_repository_watch_stop(watch); // NULL
+}
+
 Test(repository_watch, waits_for_a_file_that_is_being_written)
 {
     struct inf_repository_watch *watch = start_watch(false);

@@ -29,8 +29,8 @@ const ort = require('onnxruntime-node');
   console.log(Number(created - begin) / 1e6, Number(process.hrtime.bigint() - begin) / 1e6);
 })();
 """
-# The generator of each model with its arguments; @ stands for the file to write. Then the height and
-# width of the input.
+# The generator of each model with its arguments; @ stands for the file to write. Then the height
+# and width of the input.
 MODELS = {
     'mobilenet-v2': (['gen_mobilenet_v2.py', '--float', '@'], 224),
     'facemesh': (['gen_from_tfjs.py', '../shared/models/facemesh/model/facemesh.json', '@'], 192),
