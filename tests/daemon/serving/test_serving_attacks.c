@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,8 +33,9 @@
 #define SCALE        (INF_TESTS_SANITIZED ? 8u : 1u)
 #define PING_MS_MAX  (50u * SCALE)
 #define GROWTH_BYTES ((uint64_t)64 * SCALE << 20)
-// How long close() of a socket in these tests blocks.
-#define LINGER_S 4
+// How long close() of a socket in these tests blocks at most. It ends when a test closes the other
+// end of the connection, which each test does; so the time is long enough for a busy machine.
+#define LINGER_S 60
 // The highest number of descriptors that the kernel allows in one message.
 #define FDS_MAX 253
 
@@ -56,10 +58,15 @@ static struct {
 // SIGSTOP, so that no ping is sent to a stopped daemon.
 static pthread_mutex_t daemon_runs = PTHREAD_MUTEX_INITIALIZER;
 
+// Returns when all threads of the daemon have stopped. kill() alone returns earlier, so the daemon
+// could still receive what the test sends next.
 static void pause_daemon(void)
 {
+    int status;
     pthread_mutex_lock(&daemon_runs);
     cr_assert_eq(kill(fixture.pid, SIGSTOP), 0);
+    cr_assert_eq(waitpid(fixture.pid, &status, WUNTRACED), fixture.pid);
+    cr_assert(WIFSTOPPED(status));
 }
 
 static void resume_daemon(void)
@@ -157,8 +164,8 @@ TestSuite(serving_attacks, .init = start_server, .fini = stop_server, .timeout =
 
 // --- attacks with descriptors whose close() blocks ---
 
-// Returns a TCP socket with unsent data, whose last close() blocks for LINGER_S seconds.
-// `*listener` receives the other end of the connection, which the caller must keep open.
+// Returns a TCP socket with unsent data, whose last close() blocks until the caller closes
+// `*listener`, which is the other end of the connection, but at most for LINGER_S seconds.
 static int make_stuck_socket(int *listener)
 {
     static const char data[1 << 16];

@@ -8,8 +8,8 @@
 // Clients that read all their answers ask the models add and brief; those that disconnect or are
 // killed ask the same models by other names, because the test does not know how many of their
 // requests the daemon has read. The metrics of add and brief must exactly equal the records of the
-// clients that read all their answers. $INF_LEDGER_REQUESTS is the number of requests (default
-// 100000).
+// clients that read all their answers. In one test an admin changes limits all the time, so that
+// many requests are refused. $INF_LEDGER_REQUESTS is the number of requests (default 100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +31,8 @@
 // Most requests in flight on one connection. The sum over all connections, including requests of
 // killed clients, stays below the limit of a user, so that the daemon refuses only on purpose.
 #define WINDOW 50
+// The default of requests_per_uid_max.
+#define USER_REQUESTS 768
 
 static struct inf_fixture fixture;
 
@@ -97,12 +99,52 @@ static void load_model(const char *name, const char *path)
     loads++;
 }
 
+// --- changing limits ---
+
+// A limit that tests change, its default, and the range of the other values. The daemon refuses a
+// client that exceeds one of them, but does not end its connection.
+struct limit {
+    const char *name;
+    uint64_t usual, least, most;
+};
+static const struct limit limits[] = {
+    {"requests_per_uid_max", USER_REQUESTS, 20, 400},
+    {"requests_per_connection_max", 1024, 60, 200},
+    {"queue_requests_max", 1024, 1, 40},
+    {"device_ms_per_uid_max", 0, 400, 2000},
+    {"queue_bytes_max", 256 << 20, 1 << 20, 2 << 20},
+};
+
+static uint64_t changes; // number of requests by set_limit()
+
+// Asks the daemon to change a limit. Returns false if the daemon refuses the request, because the
+// limits of the user count for this request too.
+static bool set_limit(const struct limit *limit, uint64_t value)
+{
+    const union inf_message message = {
+        .limit_list = {.entries = {{.name = limit->name, .value = value}}, .count = 1}};
+    struct inf_raw admin;
+    inf_raw_open(&admin, fixture.admin_socket);
+    uint64_t stream = inf_raw_request(&admin, INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST,
+                                      &message, (struct inf_span){0});
+    // A CREDIT frame may come before the reply.
+    do
+        cr_assert(inf_raw_next(&admin, 20000));
+    while (admin.frame.header.stream_id != stream);
+    bool done = (admin.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0;
+    if (!done)
+        inf_raw_check_failure(&admin, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
+    inf_raw_close(&admin);
+    changes++;
+    return done;
+}
+
 static void start_server(void)
 {
     inf_fixture_start(&fixture, NULL);
     for (int i = 0; i < TARGETS; i++)
         load_model(guest_names[i], names[i]);
-    loads = 0;
+    loads = changes = 0;
     read_metrics();
     questions_at_start = count_questions();
 }
@@ -131,19 +173,22 @@ struct client {
     uint8_t targets[STREAMS]; // enum target of each request
 };
 
-// What clients that read all their answers have received, by model and outcome.
+// What clients that read all their answers have received, by model and outcome. Refused requests
+// are not compared by model, because the daemon refuses most of them before it knows their model.
 enum outcome {
     OK,
     FAILED,
     CANCELLED,
     DEADLINE,
-    OUTCOMES
+    OUTCOMES,
+    REFUSED = OUTCOMES
 };
 static const char *const outcome_names[OUTCOMES] = {"ok", "failed", "cancelled", "deadline"};
-static uint64_t ledger[TARGETS][OUTCOMES];
+static uint64_t ledger[TARGETS][OUTCOMES + 1];
 
 static unsigned seed = 20260101;
-static uint64_t total_sent, total_answered, total_failed, total_pieces;
+static uint64_t total_sent, total_answered, total_failed, total_pieces, total_refused;
+static bool limits_change; // true: limits are changed, so requests may be refused
 
 static uint32_t roll_dice(uint32_t sides)
 {
@@ -168,6 +213,21 @@ static void open_client(struct client *client, bool drains)
     client->drains = drains;
 }
 
+// Returns the outcome that the failure in the last frame stands for.
+static enum outcome read_failure(struct client *client)
+{
+    inf_raw_decode(&client->raw, INF_MESSAGE_STATUS);
+    enum inf_code code = client->raw.message.status.code;
+    if (limits_change && code == INF_EXHAUSTED) {
+        total_refused++;
+        return REFUSED;
+    }
+    cr_assert(code == INF_CANCELLED || code == INF_DEADLINE || code == INF_NOT_FOUND ||
+                  code == INF_INVALID,
+              "code %d: %s", (int)code, client->raw.message.status.message);
+    return code == INF_CANCELLED ? CANCELLED : code == INF_DEADLINE ? DEADLINE : FAILED;
+}
+
 // Records a final reply. Fails the test if the request is unknown or already has a reply.
 static void note_reply(struct client *client)
 {
@@ -178,6 +238,8 @@ static void note_reply(struct client *client)
         total_pieces++;
         return;
     }
+    if (header->type == INF_FRAME_CREDIT && limits_change)
+        return;
     cr_assert_eq(header->type, INF_FRAME_RESPONSE);
     cr_assert_neq(header->flags & INF_FRAME_FINAL, 0);
     uint64_t index = header->stream_id - client->first;
@@ -189,12 +251,7 @@ static void note_reply(struct client *client)
     enum outcome outcome = OK;
     if ((header->flags & INF_FRAME_FLAG_ERROR) != 0) {
         total_failed++;
-        inf_raw_decode(&client->raw, INF_MESSAGE_STATUS);
-        enum inf_code code = client->raw.message.status.code;
-        cr_assert(code == INF_CANCELLED || code == INF_DEADLINE || code == INF_NOT_FOUND ||
-                      code == INF_INVALID,
-                  "code %d: %s", (int)code, client->raw.message.status.message);
-        outcome = code == INF_CANCELLED ? CANCELLED : code == INF_DEADLINE ? DEADLINE : FAILED;
+        outcome = read_failure(client);
     }
     if (client->drains && client->targets[index] < TARGETS)
         ledger[client->targets[index]][outcome]++;
@@ -275,7 +332,9 @@ static void end_client(struct client *client)
 {
     if (client->drains) {
         read_until(client, 0);
-        cr_assert_not(inf_raw_next(&client->raw, 5), "an answer too many");
+        while (inf_raw_next(&client->raw, 5))
+            cr_assert(limits_change && client->raw.frame.header.type == INF_FRAME_CREDIT,
+                      "an answer too many");
     }
     inf_raw_close(&client->raw);
 }
@@ -340,7 +399,7 @@ static void check_metrics(void)
         read_metrics();
         asked++;
     } while (strstr(metrics_text, "\ninferd_calls_in_flight 1\n") == NULL && asked < 1000);
-    cr_assert_eq(count_questions(), questions_at_start + asked + loads);
+    cr_assert_eq(count_questions(), questions_at_start + asked + loads + changes);
     cr_assert_eq(sum_samples("inferd_inferences_total", ""),
                  sum_samples("inferd_user_inferences_total", ""));
     cr_assert_geq(sum_samples("inferd_inferences_total", ""), total_answered);
@@ -364,6 +423,29 @@ static void check_books(uint64_t answered_least)
     cr_assert_geq(status.requests_accepted, answered_least);
     cr_assert_eq(status.connections, 1);
     inf_raw_close(&raw);
+}
+
+// Sends `count` requests that wait for a device, and returns how many of them are refused at once.
+static uint32_t count_refused(uint32_t count)
+{
+    struct inf_raw raw;
+    union inf_message message;
+    uint32_t refused = 0;
+    const struct inf_frame_header ping = {.type = INF_FRAME_PING};
+    inf_raw_open(&raw, fixture.socket);
+    inf_slow_request(&message);
+    message.infer_request.model_name = guest_names[BRIEF];
+    message.infer_request.device = "ref";
+    for (uint32_t i = 0; i < count; i++)
+        inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                        inf_slow_data());
+    // The daemon takes frames in order, so every refusal comes before the answer to a PING.
+    inf_raw_send(&raw, ping, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
+    while (inf_raw_next(&raw, 20000) && raw.frame.header.type != INF_FRAME_PONG)
+        refused += (raw.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0;
+    cr_assert_eq(raw.frame.header.type, INF_FRAME_PONG);
+    inf_raw_close(&raw);
+    return refused;
 }
 
 // --- client processes that are killed ---
@@ -465,6 +547,43 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(ledger[ADD][OK], wanted / 100);
     for (int outcome = 0; outcome < OUTCOMES; outcome++)
         cr_assert_gt(ledger[ADD][outcome], 0, "%s", outcome_names[outcome]);
+}
+
+// An admin changes limits at random, from values that refuse nearly everything to those that refuse
+// nothing. Expect that each request is still answered once, and that no charge is lost or refunded
+// twice: at the end, with the limits of before, as many requests as ever may be in flight.
+Test(serving_ledger, limits_that_change_lose_no_request)
+{
+    static struct client clients[CLIENTS];
+    const char *text = getenv("INF_LEDGER_REQUESTS");
+    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) : 40000;
+    limits_change = true;
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i], i % 2 == 0);
+    while (total_sent < wanted) {
+        run_step(&clients[roll_dice(CLIENTS)]);
+        const struct limit *limit = &limits[roll_dice(sizeof limits / sizeof limits[0])];
+        uint64_t range = limit->most - limit->least + 1;
+        if (roll_dice(8) == 0)
+            set_limit(limit, limit->least + roll_dice((uint32_t)range));
+        else if (roll_dice(8) == 0)
+            set_limit(limit, limit->usual);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end_client(&clients[i]);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        cr_assert(set_limit(&limits[i], limits[i].usual));
+    check_books(total_answered);
+    fprintf(stderr, "%llu sent, %llu answered (%llu refused), %llu changes of limits\n",
+            (unsigned long long)total_sent, (unsigned long long)total_answered,
+            (unsigned long long)total_refused, (unsigned long long)changes);
+    cr_assert_gt(total_refused, wanted / 20);
+    cr_assert_gt(total_answered - total_failed, wanted / 4);
+    cr_assert_gt(changes, wanted / 1000);
+    cr_assert_eq(count_refused(USER_REQUESTS + 3), 3);
+    inf_raw_open(&clients[0].raw, fixture.socket);
+    inf_raw_wait_for(&clients[0].raw, 0, 0);
+    inf_raw_close(&clients[0].raw);
 }
 
 // Workers write replies themselves if a connection has only one request in flight. Meanwhile the
