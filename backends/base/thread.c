@@ -216,9 +216,11 @@ int inf_thread_number(void)
     return (int)gettid();
 }
 
-bool inf_thread_avoid_cpu(int number, const cpu_set_t *allowed, int cpu)
+bool inf_thread_avoid_cpu(int number, int cpu)
 {
-    cpu_set_t rest = *allowed;
+    cpu_set_t rest;
+    if (sched_getaffinity(0, sizeof rest, &rest) != 0)
+        return false;
     CPU_CLR(cpu, &rest);
     return sched_setaffinity(number, sizeof rest, &rest) == 0; // refuses an empty set
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_core_time.py DAEMON SOURCE_ROOT [TEST...] - the core time of runs with helper threads: what
-an answer says about a decoding step, and what a user is charged for batches."""
+an answer says about a decoding step, what a user is charged for batches, and that runs follow the
+cores that the daemon may use."""
 import os
 import re
 import sys
@@ -77,6 +78,36 @@ class CoreTime(unittest.TestCase):
         self.assertGreater(max(sizes), 1, 'no batch ran')
         self.assertTrue(helped, 'no batch had a helper')
         self.assertLess(charged, CORES * elapsed)
+
+    def test_runs_follow_the_cores_of_the_process(self):
+        graph, value = onnx_writer.Graph(), 'x'
+        weight = graph.noise(SIZE, SIZE)
+        for _ in range(4 * LAYERS):
+            value = graph.node('Add', [graph.node('MatMul', [value, weight]), 'x'])
+        graph.output(value, 'y')
+        port = [onnx_writer.port(name, [64, SIZE]) for name in 'xy']
+        self.daemon.load_graph('deep', graph, port[:1], port[1:])
+        x = {'x': numpy.ones((64, SIZE), numpy.float32)}
+        every = os.sched_getaffinity(self.daemon.pid)
+
+        def wait_for_threads(holds):
+            """Returns how long it takes until the number of threads of a run is as wanted."""
+            begin = time.monotonic()
+            while not holds(self.client.infer('deep', x).timing['threads']):
+                self.assertLess(time.monotonic(), begin + 30)
+            return time.monotonic() - begin
+
+        wait_for_threads(lambda threads: threads > 1)
+        # A cpuset changes the affinity of all threads in this way.
+        took = []
+        for cores in ({min(every)}, every, {max(every)}):
+            for thread in os.listdir(f'/proc/{self.daemon.pid}/task'):
+                os.sched_setaffinity(int(thread), cores)
+            took.append(wait_for_threads(lambda threads: (threads > 1) == (len(cores) > 1)))
+        # On a busy machine a helper may come late, and a run then has one thread.
+        self.assertLess(min(took), 1)
+        for _ in range(20):
+            self.assertEqual(self.client.infer('deep', x).timing['threads'], 1)
 
 
 if __name__ == '__main__':

@@ -26,8 +26,13 @@
 //
 // Keep helpers off the CPU of their leader. If threads of low priority compute on all other CPUs,
 // the kernel may leave a helper on the CPU of its leader for as long as the run takes: both then
-// compute in turn, and the other threads keep their CPUs. So a helper may run on all CPUs but the
-// one that its leader had when it last asked for helpers.
+// compute in turn, and the other threads keep their CPUs. So a helper may run where its leader
+// may, but not on the CPU that the leader had when it last asked for helpers.
+//
+// Follow the limits of the process. Its CPU quota and its cpuset may change while it runs. A run
+// counts the usable cores when it begins and when it wants helpers, but at most once in
+// INF_CPU_FOLLOW_MS, so an idle device needs no timer. If there are fewer cores, helpers find more
+// threads than cores and leave, as they do for a new run.
 //
 // Why a crew can be freed after inf_cpu_core_set_wait(): a helper is present from the time at which
 // the leader acquires it, and the decrement of `present` is its last access to the crew.
@@ -62,14 +67,36 @@ struct inf_cpu_helper {
     bool keeps_off;
 };
 
+static uint32_t count_cores(const struct inf_cpu_core_set *set)
+{
+    return atomic_load_explicit(&set->cores, memory_order_relaxed);
+}
+
+// Counts the cores that the process may use, if the last count is older than INF_CPU_FOLLOW_MS.
+static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
+{
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t due_ns = atomic_load_explicit(&set->count_again_ns, memory_order_relaxed);
+    // One thread counts. Relaxed memory order is enough, because the count guards no other data.
+    if (now_ns < due_ns ||
+        !atomic_compare_exchange_strong_explicit(
+            &set->count_again_ns, &due_ns, now_ns + (uint64_t)INF_CPU_FOLLOW_MS * INF_NS_PER_MS,
+            memory_order_relaxed, memory_order_relaxed))
+        return;
+    uint32_t usable = set->count_usable();
+    uint32_t cores = usable < set->usable ? INF_MIN(usable, set->cores_most) : set->cores_most;
+    atomic_store_explicit(&set->cores, cores, memory_order_relaxed);
+}
+
 // Returns how many threads a run may have: its share of the cores that runs of one thread leave, at
 // least 1. The division is rounded up if `round_up` is true.
 static uint32_t divide_cores(const struct inf_cpu_core_set *set, bool round_up)
 {
     uint32_t narrow = atomic_load_explicit(&set->narrow, memory_order_relaxed);
     uint32_t runs = atomic_load_explicit(&set->runs, memory_order_relaxed);
+    uint32_t all = count_cores(set);
     uint32_t wide = runs > narrow ? runs - narrow : 1;
-    uint32_t cores = set->cores > narrow ? set->cores - narrow : 1;
+    uint32_t cores = all > narrow ? all - narrow : 1;
     return INF_MAX((cores + (round_up ? wide - 1 : 0)) / wide, 1u);
 }
 
@@ -83,7 +110,8 @@ static uint32_t count_free(const struct inf_cpu_core_set *set)
 {
     uint32_t used = INF_MAX(atomic_load_explicit(&set->runs, memory_order_relaxed), 1u) +
                     atomic_load_explicit(&set->helping, memory_order_relaxed);
-    return used < set->cores ? set->cores - used : 0;
+    uint32_t cores = count_cores(set);
+    return used < cores ? cores - used : 0;
 }
 
 // Changes the number of working helpers of a crew, and adds up the time for which the helpers have
@@ -149,17 +177,18 @@ bool inf_cpu_core_set_give_way(struct inf_cpu_core_set *set, struct inf_cpu_crew
 {
     uint32_t used = atomic_load_explicit(&set->runs, memory_order_relaxed) +
                     atomic_load_explicit(&set->helping, memory_order_relaxed);
-    if (used <= set->cores && !atomic_load_explicit(&set->wanted, memory_order_relaxed))
+    uint32_t cores = count_cores(set);
+    if (used <= cores && !atomic_load_explicit(&set->wanted, memory_order_relaxed))
         return false;
     inf_mutex_lock(&set->mutex);
     // Check again under the mutex, so that only as many helpers return as there are threads too
     // many.
     used = atomic_load(&set->runs) + atomic_load(&set->helping);
-    bool give_way = (used > set->cores || atomic_load(&set->wanted)) &&
+    bool give_way = (used > cores || atomic_load(&set->wanted)) &&
                     atomic_load(&crew->working) + 1 > find_share(set);
     if (give_way)
         change_working(set, crew, -1);
-    if (give_way || used <= set->cores)
+    if (give_way || used <= cores)
         atomic_store(&set->wanted, false);
     inf_mutex_unlock(&set->mutex);
     return give_way;
@@ -175,14 +204,15 @@ static struct inf_cpu_helper *find_idle(const struct inf_cpu_core_set *set)
     return NULL;
 }
 
-// Keeps the helper off the CPU of the leader of its crew. Does nothing if the system refuses.
+// Keeps the helper off the CPU of the leader of its crew, the calling thread. Does nothing if the
+// system refuses.
 static void avoid_leader(struct inf_cpu_core_set *set, struct inf_cpu_helper *helper)
     INF_ATTR(requires_capability(set->mutex))
 {
     int cpu = helper->crew->leader_cpu;
     if (cpu < 0 || helper->number == 0 || (helper->keeps_off && helper->avoids == cpu))
         return;
-    helper->keeps_off = inf_thread_avoid_cpu(helper->number, &set->allowed, cpu);
+    helper->keeps_off = inf_thread_avoid_cpu(helper->number, cpu);
     helper->avoids = cpu;
 }
 
@@ -241,8 +271,9 @@ static bool is_core_kept(const struct inf_cpu_core_set *set)
     return kept_until_ns != 0 && inf_clock_ns() < kept_until_ns;
 }
 
-bool inf_cpu_core_set_offers(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew)
+bool inf_cpu_core_set_offers(struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew)
 {
+    follow_usable(set);
     return atomic_load_explicit(&crew->working, memory_order_relaxed) > 0 ||
            (may_grow(set, 0) && !is_core_kept(set));
 }
@@ -303,6 +334,7 @@ void inf_cpu_core_set_wait(struct inf_cpu_crew *crew)
 
 void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
+    follow_usable(set);
     if (threads == 1)
         atomic_fetch_add_explicit(&set->narrow, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&set->runs, 1, memory_order_relaxed);
@@ -320,7 +352,8 @@ void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads)
 
 pthreadpool_t inf_cpu_core_set_acquire_pool(struct inf_cpu_core_set *set)
 {
-    if (set->pool == NULL || atomic_load_explicit(&set->runs, memory_order_relaxed) > 1 ||
+    if (set->pool == NULL || count_cores(set) == 1 ||
+        atomic_load_explicit(&set->runs, memory_order_relaxed) > 1 ||
         atomic_exchange_explicit(&set->pool_taken, true, memory_order_acquire))
         return NULL;
     return set->pool;
@@ -341,13 +374,11 @@ static void do_nothing(void *context, size_t index)
 
 static enum inf_code start_helpers(struct inf_cpu_core_set *set, struct inf_error *err)
 {
-    set->helpers = calloc(set->cores, sizeof(*set->helpers));
+    set->helpers = calloc(set->cores_most, sizeof(*set->helpers));
     if (set->helpers == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "cpu: no memory for %" PRIu32 " threads", set->cores);
-    // Without the mask, `allowed` is empty, and helpers may run anywhere.
-    (void)sched_getaffinity(0, sizeof set->allowed, &set->allowed);
-    for (uint32_t i = 0; i + 1 < set->cores; i++) {
+                               "cpu: no memory for %" PRIu32 " threads", set->cores_most);
+    for (uint32_t i = 0; i + 1 < set->cores_most; i++) {
         struct inf_cpu_helper *helper = &set->helpers[i];
         helper->set = set;
         inf_cond_init(&helper->wake);
@@ -383,7 +414,10 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
         set->slots = INF_MIN(usable, INF_CPU_AUTO_SLOTS_MAX);
     if (threads == 0)
         set->threads = INF_MIN(usable, INF_CPU_AUTO_THREADS_MAX);
-    set->cores = INF_MAX(usable, set->threads);
+    set->cores_most = INF_MAX(usable, set->threads);
+    atomic_store(&set->cores, set->cores_most);
+    set->usable = usable;
+    set->count_usable = inf_cores_usable;
     inf_mutex_init(&set->mutex);
     enum inf_code code = set->threads > 1 ? start_helpers(set, err) : INF_OK;
     if (code != INF_OK)
@@ -393,7 +427,7 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
 
 void inf_cpu_core_set_fini(struct inf_cpu_core_set *set)
 {
-    if (set->cores == 0)
+    if (set->cores_most == 0)
         return;
     inf_mutex_lock(&set->mutex);
     for (uint32_t i = 0; i < set->helper_count; i++)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/base/role.h"
 #include "backends/base/thread.h"
 #include "proto/core/status.h"
 
@@ -21,6 +22,9 @@
 #define INF_CPU_AUTO_SLOTS_MAX   8u
 #define INF_CPU_AUTO_THREADS_MAX 8u
 
+// How often the cores that the process may use are counted, while there are runs.
+#define INF_CPU_FOLLOW_MS 250u
+
 struct inf_cpu_helper;
 
 // Shared by all programs of the device. The counts are atomic, so that a helper can check without
@@ -28,7 +32,14 @@ struct inf_cpu_helper;
 struct inf_cpu_core_set {
     uint32_t slots;   // number of concurrent runs
     uint32_t threads; // most threads of one run, including the calling thread
-    uint32_t cores;   // most threads of all runs together, if there are at most as many runs
+    // Most threads of all runs together, if there are at most as many runs. Follows the cores that
+    // the process may use, from 1 to `cores_most`.
+    atomic_uint cores;
+    uint32_t cores_most; // value of `cores` while `usable` cores or more may be used
+    uint32_t usable;     // cores that the process might use when the set was initialised
+    // Returns how many cores the process may use at present: inf_cores_usable(), except in tests.
+    uint32_t (*count_usable)(void);
+    _Atomic uint64_t count_again_ns; // time on the clock of inf_clock_ns() of the next count
     // For the operators of XNNPACK: all `threads` threads, for one call at a time. NULL if
     // `threads` is 1.
     pthreadpool_t pool;
@@ -43,9 +54,8 @@ struct inf_cpu_core_set {
     _Atomic uint64_t kept_until_ns;
 
     struct inf_mutex mutex;         // guards the helpers, and all changes of `helping`
-    struct inf_cpu_helper *helpers; // cores - 1 threads
+    struct inf_cpu_helper *helpers; // cores_most - 1 threads
     uint32_t helper_count;          // helpers that were started
-    cpu_set_t allowed;              // CPUs of the process when the set was initialised
 };
 
 // The helpers of one run. Zero-initialise, then set `help`, `context` and `most`. One thread, the
@@ -80,12 +90,14 @@ void inf_cpu_core_set_fini(struct inf_cpu_core_set *set);
 
 // Counts a run, which computes on the calling thread and keeps one core until
 // inf_cpu_core_set_end_run(). `threads` is the most threads that it may have, the same in both
-// calls. Helpers of other runs give way if there are more threads than cores. Any thread.
-void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads);
+// calls. Helpers of other runs give way if there are more threads than cores. Any thread that may
+// read files.
+void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads) INF_MAY_BLOCK;
 void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads);
 
 // Returns true if the crew has helpers, or inf_cpu_core_set_acquire() would probably find one.
-bool inf_cpu_core_set_offers(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew);
+bool inf_cpu_core_set_offers(struct inf_cpu_core_set *set,
+                             const struct inf_cpu_crew *crew) INF_MAY_BLOCK;
 
 // Acquires helpers for the crew until it has min(crew->most, most) or its share of the cores, and
 // one more if a core is left over. Returns how many helpers the crew has. Returns at once: a helper
@@ -114,7 +126,7 @@ void inf_cpu_core_set_wait(struct inf_cpu_crew *crew);
 
 // Returns the thread pool for one call of XNNPACK by a run, and reserves it until
 // inf_cpu_core_set_release_pool(). Returns NULL, so that the calling thread computes alone, if
-// there is more than one run or the pool is in use. Any thread.
+// there is more than one run, only one core, or the pool is in use. Any thread.
 pthreadpool_t inf_cpu_core_set_acquire_pool(struct inf_cpu_core_set *set);
 
 // Ends the reservation.

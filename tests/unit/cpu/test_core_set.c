@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backends/base/clock.h"
 #include "backends/cpu/core/core_set.h"
@@ -40,12 +41,22 @@ static bool stay_in_crew(void *context, size_t worker)
     return give_way;
 }
 
+// The cores that the process of the test may use, as the set sees it.
+static atomic_uint usable;
+
+static uint32_t read_usable(void)
+{
+    return atomic_load(&usable);
+}
+
 // Opens a set of exactly CORES cores, whatever this machine has.
 static void open_set(struct inf_cpu_core_set *set)
 {
     struct inf_error err = {0};
     cr_assert_eq(inf_cpu_core_set_init(set, CORES, CORES, &err), INF_OK, "%s", err.text);
-    set->cores = CORES;
+    set->cores = set->cores_most = set->usable = CORES;
+    set->count_usable = read_usable;
+    atomic_store(&usable, CORES);
 }
 
 static void begin_run(struct run *run, struct inf_cpu_core_set *set)
@@ -145,6 +156,67 @@ Test(core_set, helpers_stay_off_the_cpu_of_their_leader)
         cr_expect(may_run_on(numbers[i], cpus[1]));
         cr_expect_not(may_run_on(numbers[i], cpus[0]), "helper %d", i);
     }
+    end_run(&run);
+    inf_cpu_core_set_fini(&set);
+}
+
+// Waits until the set counts the usable cores again. Every run asks for its tiles.
+static void wait_for_count(struct inf_cpu_core_set *set, struct run *run, uint32_t cores)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint64_t until_ns = inf_clock_ns() + INF_NS_PER_S;
+    atomic_store(&usable, cores);
+    while (set->cores != cores && inf_clock_ns() < until_ns) {
+        inf_cpu_core_set_offers(set, &run->crew);
+        nanosleep(&pause, NULL);
+    }
+}
+
+Test(core_set, follows_the_cores_that_the_process_may_use)
+{
+    struct inf_cpu_core_set set;
+    struct run run = {0}, other = {0};
+    open_set(&set);
+    begin_run(&run, &set);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 3u);
+    // A quota or a cpuset takes two cores away, within a second; two helpers leave.
+    wait_for_count(&set, &run, 2);
+    cr_assert_eq(set.cores, 2u);
+    expect_helpers(&run, 1);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 1u);
+    // With one core, a run has no helper, and a second run takes turns with it.
+    wait_for_count(&set, &run, 1);
+    expect_helpers(&run, 0);
+    cr_assert_not(inf_cpu_core_set_offers(&set, &run.crew));
+    cr_assert_null(inf_cpu_core_set_acquire_pool(&set));
+    begin_run(&other, &set);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &other.crew, CORES), 0u);
+    end_run(&other);
+    // The cores come back, and more than the set has threads for.
+    wait_for_count(&set, &run, CORES);
+    atomic_store(&usable, 2 * CORES);
+    usleep(2 * INF_CPU_FOLLOW_MS * 1000);
+    cr_assert(inf_cpu_core_set_offers(&set, &run.crew));
+    cr_assert_eq(set.cores, CORES);
+    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 3u);
+    expect_helpers(&run, 3);
+    end_run(&run);
+    inf_cpu_core_set_fini(&set);
+}
+
+// A set may have more threads than there are cores if the caller says so. It keeps them until there
+// are fewer cores than at the start.
+Test(core_set, with_more_threads_than_cores_follows_too)
+{
+    struct inf_cpu_core_set set;
+    struct run run = {0};
+    open_set(&set);
+    set.usable = 2;
+    atomic_store(&usable, 2);
+    begin_run(&run, &set);
+    cr_assert_eq(set.cores, CORES);
+    wait_for_count(&set, &run, 1);
+    cr_assert_eq(set.cores, 1u);
     end_run(&run);
     inf_cpu_core_set_fini(&set);
 }
