@@ -13,8 +13,9 @@
 //     runs + helping <= cores        unless there are more runs than cores
 //     share = cores / runs           a run with more threads than this gives way to another run
 //
-// Runs that may have one thread only have one core each, and the others divide the rest. If cores
-// are left over by the division, runs get one core more than their share in the order in which they
+// A run whose model gains nothing from more than a few threads has these at most, and the others
+// divide the rest: on 8 cores, a run of at most 2 threads leaves 6 to another one. If cores are
+// left over by the division, runs get one core more than their share in the order in which they
 // ask, until a run that has less than its share wants it.
 //
 // Example: with two cores, a run that is alone has one helper. A second run begins on its own
@@ -72,6 +73,23 @@ static uint32_t count_cores(const struct inf_cpu_core_set *set)
     return atomic_load_explicit(&set->cores, memory_order_relaxed);
 }
 
+// Divides the cores among the runs: those that may have fewer threads than their share have these,
+// and the others divide the rest.
+static void divide_cores(struct inf_cpu_core_set *set) INF_ATTR(requires_capability(set->mutex))
+{
+    uint32_t cores = count_cores(set);
+    uint32_t runs = INF_MAX(atomic_load_explicit(&set->runs, memory_order_relaxed), 1u);
+    for (uint32_t most = 1; most < set->threads && most * runs <= cores; most++) {
+        uint32_t satisfied = INF_MIN(set->runs_of[most], runs - 1);
+        cores -= satisfied * most;
+        runs -= satisfied;
+    }
+    uint32_t share = INF_MAX(cores / runs, 1u);
+    atomic_store_explicit(&set->share, share, memory_order_relaxed);
+    atomic_store_explicit(&set->share_up, INF_MAX((cores + runs - 1) / runs, 1u),
+                          memory_order_relaxed);
+}
+
 // Counts the cores that the process may use, if the last count is older than INF_CPU_FOLLOW_MS.
 static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
 {
@@ -85,24 +103,16 @@ static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
         return;
     uint32_t usable = set->count_usable();
     uint32_t cores = usable < set->usable ? INF_MIN(usable, set->cores_most) : set->cores_most;
+    inf_mutex_lock(&set->mutex);
     atomic_store_explicit(&set->cores, cores, memory_order_relaxed);
+    divide_cores(set);
+    inf_mutex_unlock(&set->mutex);
 }
 
-// Returns how many threads a run may have: its share of the cores that runs of one thread leave, at
-// least 1. The division is rounded up if `round_up` is true.
-static uint32_t divide_cores(const struct inf_cpu_core_set *set, bool round_up)
-{
-    uint32_t narrow = atomic_load_explicit(&set->narrow, memory_order_relaxed);
-    uint32_t runs = atomic_load_explicit(&set->runs, memory_order_relaxed);
-    uint32_t all = count_cores(set);
-    uint32_t wide = runs > narrow ? runs - narrow : 1;
-    uint32_t cores = all > narrow ? all - narrow : 1;
-    return INF_MAX((cores + (round_up ? wide - 1 : 0)) / wide, 1u);
-}
-
+// Returns how many threads a run may have, at least 1.
 static uint32_t find_share(const struct inf_cpu_core_set *set)
 {
-    return divide_cores(set, false);
+    return atomic_load_explicit(&set->share, memory_order_relaxed);
 }
 
 // Returns the number of cores that neither a run nor a helper uses.
@@ -142,7 +152,8 @@ uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct in
 static bool may_grow(const struct inf_cpu_core_set *set, uint32_t working)
 {
     return working + 1 < find_share(set) ||
-           (working + 1 < divide_cores(set, true) && count_free(set) > 0);
+           (working + 1 < atomic_load_explicit(&set->share_up, memory_order_relaxed) &&
+            count_free(set) > 0);
 }
 
 // --- helper threads ---
@@ -334,18 +345,23 @@ void inf_cpu_core_set_wait(struct inf_cpu_crew *crew)
 
 void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
+    assert(threads <= INF_CPU_THREADS_MAX);
     follow_usable(set);
-    if (threads == 1)
-        atomic_fetch_add_explicit(&set->narrow, 1, memory_order_relaxed);
+    inf_mutex_lock(&set->mutex);
+    set->runs_of[threads]++;
     atomic_fetch_add_explicit(&set->runs, 1, memory_order_relaxed);
+    divide_cores(set);
+    inf_mutex_unlock(&set->mutex);
 }
 
 void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
-    if (threads == 1)
-        atomic_fetch_sub_explicit(&set->narrow, 1, memory_order_relaxed);
+    inf_mutex_lock(&set->mutex);
+    assert(set->runs_of[threads] > 0);
+    set->runs_of[threads]--;
     uint32_t before = atomic_fetch_sub_explicit(&set->runs, 1, memory_order_relaxed);
-    assert(before > 0);
+    divide_cores(set);
+    inf_mutex_unlock(&set->mutex);
     uint64_t kept_until_ns = before > 1 ? inf_clock_ns() + KEEP_NS : 0;
     atomic_store_explicit(&set->kept_until_ns, kept_until_ns, memory_order_relaxed);
 }
@@ -419,6 +435,9 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
     set->usable = usable;
     set->count_usable = inf_cores_usable;
     inf_mutex_init(&set->mutex);
+    inf_mutex_lock(&set->mutex);
+    divide_cores(set);
+    inf_mutex_unlock(&set->mutex);
     enum inf_code code = set->threads > 1 ? start_helpers(set, err) : INF_OK;
     if (code != INF_OK)
         inf_cpu_core_set_fini(set);

@@ -45,15 +45,19 @@ struct inf_cpu_core_set {
     pthreadpool_t pool;
     atomic_bool pool_taken;
     atomic_uint runs;    // runs in progress; each has the core of its calling thread
-    atomic_uint narrow;  // how many of `runs` may have one thread only
     atomic_uint helping; // helpers that work for a run
+    // How many threads each run may have, unless it may have fewer: rounded down, and rounded up.
+    // Changed under the mutex, with `runs`, `runs_of` and `cores`.
+    atomic_uint share, share_up;
     // True: a run got fewer cores than its share, because another run had more than its own share.
     atomic_bool wanted;
     // Time on the clock of inf_clock_ns() until which a free core is kept for the next run, because
     // a run ended beside another one; 0: it is not kept.
     _Atomic uint64_t kept_until_ns;
 
-    struct inf_mutex mutex;         // guards the helpers, and all changes of `helping`
+    struct inf_mutex mutex; // guards the helpers, and all changes of `helping`
+    // How many of `runs` may have this many threads at most. Guarded by the mutex.
+    uint32_t runs_of[INF_CPU_THREADS_MAX + 1];
     struct inf_cpu_helper *helpers; // cores_most - 1 threads
     uint32_t helper_count;          // helpers that were started
 };

@@ -221,6 +221,35 @@ Test(core_set, with_more_threads_than_cores_follows_too)
     inf_cpu_core_set_fini(&set);
 }
 
+// A race may find that a model gains nothing from more than some number of threads.
+Test(core_set, gives_to_wide_runs_what_runs_of_few_threads_leave)
+{
+    static const struct {
+        uint32_t threads[4]; // of runs in progress, the last one may have all 8
+        uint32_t runs, share, share_up;
+    } cases[] = {
+        {{8}, 1, 8, 8},       {{2, 8}, 2, 6, 6},       {{3, 8}, 2, 5, 5},    {{5, 8}, 2, 4, 4},
+        {{2, 2, 8}, 3, 4, 4}, {{1, 2, 8}, 3, 5, 5},    {{3, 8, 8}, 3, 2, 3}, {{1, 8, 8}, 3, 3, 4},
+        {{2, 8, 8}, 3, 3, 3}, {{7, 7, 7, 8}, 4, 2, 2},
+    };
+    struct inf_cpu_core_set set;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_cpu_core_set_init(&set, 8, 8, &err), INF_OK, "%s", err.text);
+    set.cores = set.cores_most = set.usable = 8;
+    set.count_usable = read_usable;
+    atomic_store(&usable, 8);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint32_t k = 0; k < cases[i].runs; k++)
+            inf_cpu_core_set_begin_run(&set, cases[i].threads[k]);
+        cr_expect_eq(set.share, cases[i].share, "%zu: %u", i, set.share);
+        cr_expect_eq(set.share_up, cases[i].share_up, "%zu: %u", i, set.share_up);
+        for (uint32_t k = 0; k < cases[i].runs; k++)
+            inf_cpu_core_set_end_run(&set, cases[i].threads[k]);
+    }
+    cr_assert_eq(set.share, 8);
+    inf_cpu_core_set_fini(&set);
+}
+
 Test(core_set, counts_the_time_of_helpers)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
