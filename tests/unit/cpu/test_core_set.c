@@ -201,6 +201,12 @@ Test(core_set, follows_the_cores_that_the_process_may_use)
     cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, CORES), 3u);
     expect_helpers(&run, 3);
     end_run(&run);
+    // A run of one thread never asks for tiles, so its begin counts too.
+    atomic_store(&usable, 1);
+    usleep(2 * INF_CPU_FOLLOW_MS * 1000);
+    inf_cpu_core_set_begin_run(&set, 1);
+    cr_assert_eq(set.cores, 1u);
+    inf_cpu_core_set_end_run(&set, 1);
     inf_cpu_core_set_fini(&set);
 }
 
