@@ -577,7 +577,7 @@ Test(serving_ledger, limits_that_change_lose_no_request)
     fprintf(stderr, "%llu sent, %llu answered (%llu refused), %llu changes of limits\n",
             (unsigned long long)total_sent, (unsigned long long)total_answered,
             (unsigned long long)total_refused, (unsigned long long)changes);
-    cr_assert_gt(total_refused, wanted / 20);
+    cr_assert_gt(total_refused, wanted / 200);
     cr_assert_gt(total_answered - total_failed, wanted / 4);
     cr_assert_gt(changes, wanted / 1000);
     cr_assert_eq(count_refused(USER_REQUESTS + 3), 3);
