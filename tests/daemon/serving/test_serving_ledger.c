@@ -108,9 +108,9 @@ struct limit {
     uint64_t usual, least, most;
 };
 static const struct limit limits[] = {
-    {"requests_per_uid_max", USER_REQUESTS, 20, 400},
+    {"requests_per_uid_max", USER_REQUESTS, 5, 60},
     {"requests_per_connection_max", 1024, 60, 200},
-    {"queue_requests_max", 1024, 1, 40},
+    {"queue_requests_max", 1024, 1, 10},
     {"device_ms_per_uid_max", 0, 400, 2000},
     {"queue_bytes_max", 256 << 20, 1 << 20, 2 << 20},
 };
