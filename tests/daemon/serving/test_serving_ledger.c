@@ -551,7 +551,7 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
 
 // An admin changes limits at random, from values that refuse nearly everything to those that refuse
 // nothing. Expect that each request is still answered once, and that no charge is lost or refunded
-// twice: at the end, with the limits of before, as many requests as ever may be in flight.
+// twice: at the end, with the first limits, exactly requests_per_uid_max may be in flight.
 Test(serving_ledger, limits_that_change_lose_no_request)
 {
     static struct client clients[CLIENTS];

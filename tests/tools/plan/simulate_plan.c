@@ -63,7 +63,7 @@ uint64_t __wrap_inf_cpu_device_measure_wake_ns(struct inf_cpu_device *device)
 }
 
 // Waits until two threads have a tile.
-static void meet(const void *context, size_t tile, size_t worker)
+static void meet_thread(const void *context, size_t tile, size_t worker)
 {
     atomic_uint *present = *(atomic_uint *const *)context;
     (void)tile;
@@ -92,7 +92,7 @@ static void meet_once(struct inf_cpu_team *team)
 {
     atomic_uint present = 0;
     atomic_uint *shared = &present;
-    const struct inf_cpu_tiles meeting = {meet, &shared, 2};
+    const struct inf_cpu_tiles meeting = {meet_thread, &shared, 2};
     inf_cpu_team_run_tiles(team, &meeting, 2);
 }
 
@@ -154,8 +154,8 @@ static double schedule_tiles(const struct plan_event *job, double *free_ns, uint
     return end_ns;
 }
 
-static struct prediction simulate(const struct plan_record *record, uint32_t threads,
-                                  double contention)
+static struct prediction simulate_run(const struct plan_record *record, uint32_t threads,
+                                      double contention)
 {
     struct prediction result = {0};
     double free_ns[THREADS_MAX];
@@ -273,8 +273,8 @@ static int compare_predictions(const void *a, const void *b)
 
 // Predicts the time of a run on as many cores as the plan of the subject has threads: the median of
 // several recorded runs.
-static enum inf_code predict(const struct subject *subject, uint32_t threads, double contention,
-                             struct prediction *out, struct inf_error *err)
+static enum inf_code predict_run(const struct subject *subject, uint32_t threads, double contention,
+                                 struct prediction *out, struct inf_error *err)
 {
     struct prediction found[RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
@@ -285,7 +285,7 @@ static enum inf_code predict(const struct subject *subject, uint32_t threads, do
         INF_TRY(code);
         if (record.full)
             return inf_fail(err, INF_EXHAUSTED, "the run has too many tiles");
-        found[run] = simulate(&record, threads, contention);
+        found[run] = simulate_run(&record, threads, contention);
     }
     qsort(found, RUNS, sizeof(found[0]), compare_predictions);
     *out = found[RUNS / 2];
@@ -318,7 +318,7 @@ static enum inf_code simulate_model(const char *model, double ms, struct inf_err
         INF_TRY(open_subject(&subject, model, counts[i], err));
         if (i == 0)
             printf("| %s | %.2f ", subject.bench.name, contention);
-        enum inf_code code = predict(&subject, counts[i], contention, &found, err);
+        enum inf_code code = predict_run(&subject, counts[i], contention, &found, err);
         if (i == 1)
             measured_ns[1] = measure_run(&subject, ms);
         close_subject(&subject);
