@@ -9,6 +9,8 @@ static const struct {
 } families[] = {
     {"native_conv", inf_cpu_gemm_kernels},
     {"native_depthwise", inf_cpu_depthwise_kernels},
+    {"conv_nd", inf_cpu_conv_nd_kernels},
+    {"conv_transpose", inf_cpu_conv_transpose_kernels},
     {"xnn_conv", inf_cpu_conv_kernels},
     {"winograd_f2", inf_cpu_winograd_2_kernels},
     {"winograd_f4", inf_cpu_winograd_4_kernels},

@@ -287,7 +287,7 @@ void make_conv_nd(struct one_node *one, struct random *random, uint32_t number)
     struct inf_attrs_conv_nd *attrs = &one->attrs.conv_nd;
     int32_t axes = 1 + (int32_t)(number % 3);
     attrs->groups = (int32_t)random_in(random, 1, 2);
-    int64_t in = random_in(random, 1, 3), out = random_in(random, 1, 3) * attrs->groups;
+    int64_t in = random_in(random, 1, 9), out = random_in(random, 1, 20) * attrs->groups;
     attrs->strides = random_list(random, axes, 1, 3);
     attrs->dilations = random_list(random, axes, 1, 2);
     attrs->padding = (enum inf_padding)random_in(random, 0, INF_PADDING_COUNT - 1);
@@ -300,10 +300,15 @@ void make_conv_nd(struct one_node *one, struct random *random, uint32_t number)
         filter.dims[i] = random_in(random, 1, 3);
     filter.dims[axes] = in;
     filter.dims[axes + 1] = out;
+    struct operand w = {.dtype = x.dtype,
+                        .shape = filter,
+                        .filling = FILL_UNIT,
+                        .constant = !random_once_in(random, 4)};
+    struct operand bias = {.dtype = x.dtype, .shape = INF_SHAPE(out), .constant = w.constant};
     add_operand(one, random, &x);
-    add_like(one, random, filter);
+    add_operand(one, random, &w);
     if (random_once_in(random, 2))
-        add_like(one, random, INF_SHAPE(out));
+        add_operand(one, random, &bias);
 }
 
 void make_conv_nd_transpose(struct one_node *one, struct random *random, uint32_t number)
@@ -311,7 +316,7 @@ void make_conv_nd_transpose(struct one_node *one, struct random *random, uint32_
     struct inf_attrs_conv_nd_transpose *attrs = &one->attrs.conv_nd_transpose;
     int32_t axes = 1 + (int32_t)(number % 3), size[INF_LIMIT_RANK];
     attrs->groups = (int32_t)random_in(random, 1, 2);
-    int64_t in = random_in(random, 1, 3) * attrs->groups, out = random_in(random, 1, 3);
+    int64_t in = random_in(random, 1, 9) * attrs->groups, out = random_in(random, 1, 9);
     attrs->strides = random_list(random, axes, 1, 3);
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
                         .shape = draw_picture_shape(random, axes, in)};
@@ -325,9 +330,17 @@ void make_conv_nd_transpose(struct one_node *one, struct random *random, uint32_
     filter.dims[axes] = out;
     filter.dims[axes + 1] = in;
     size[axes + 1] = (int32_t)out * attrs->groups;
+    struct operand w = {.dtype = x.dtype,
+                        .shape = filter,
+                        .filling = FILL_UNIT,
+                        .constant = !random_once_in(random, 4)};
+    struct operand bias = {
+        .dtype = x.dtype, .shape = INF_SHAPE(size[axes + 1]), .constant = number % 4 == 0};
     add_operand(one, random, &x);
-    add_like(one, random, filter);
+    add_operand(one, random, &w);
     add_list(one, size, axes + 2);
+    if (random_once_in(random, 2))
+        add_operand(one, random, &bias);
 }
 
 void make_pool_nd(struct one_node *one, struct random *random, uint32_t number)

@@ -120,6 +120,8 @@ struct inf_cpu_kernel {
 extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_conv_nd_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_conv_transpose_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_winograd_2_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_winograd_4_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_winograd_6_kernels[];

@@ -21,6 +21,7 @@
 #include "backends/cpu/native/conv_packed.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/core/pack_narrow.h"
@@ -187,9 +188,9 @@ static struct kernels choose_kernels(const struct inf_conv_packed *conv,
 }
 
 // Packs operand 1 of the node (the weights), which is stored as [outputs][rows] if `transposed`.
-// Operand 2 becomes the bias.
+// `bias` has a value for each output; NULL: 0.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
-                                  const struct inf_node *node, bool transposed,
+                                  const struct inf_node *node, bool transposed, const float *bias,
                                   struct inf_error *err)
 {
     const struct inf_nn *nn = step->isa->nn;
@@ -247,7 +248,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
         w += panel->weight_bytes;
         first += cut.columns;
     }
-    return fill_bias_and_slopes(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
+    return fill_bias_and_slopes(conv, step, bias, width, err);
 }
 
 // --- creating a convolution ---
@@ -281,7 +282,34 @@ enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_
                                           err));
     describe_conv(conv, graph, node);
     conv->epilogue = inf_native_epilogue_of_chain(step, chain, &conv->residual_channels);
-    return pack_weights(conv, step, node, false, err);
+    return pack_weights(conv, step, node, false, inf_cpu_const_f32(graph, node, 2), err);
+}
+
+// Describes products with operand 1 of the step's node, and packs the operand.
+static enum inf_code init_matrix(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                 const struct inf_conv_packed_matrix *matrix,
+                                 const struct inf_native_epilogue *epilogue, struct inf_error *err)
+{
+    *conv = (struct inf_conv_packed){.pointwise = true,
+                                     .batch = 1,
+                                     .segments = 1,
+                                     .rows = 1,
+                                     .row_pixels = matrix->pixels,
+                                     .inputs = matrix->depth,
+                                     .outputs = matrix->columns,
+                                     .depth = matrix->depth,
+                                     .a_step = matrix->depth,
+                                     .epilogue = *epilogue};
+    conv->many_weights = conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
+    return pack_weights(conv, step, step->node, matrix->transposed, matrix->bias, err);
+}
+
+enum inf_code inf_conv_packed_init_matrix(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                          const struct inf_conv_packed_matrix *matrix,
+                                          struct inf_error *err)
+{
+    const struct inf_native_epilogue none = {.slope = NAN, .min = -INFINITY, .max = INFINITY};
+    return init_matrix(conv, step, matrix, &none, err);
 }
 
 enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
@@ -290,19 +318,12 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = step->node;
     struct inf_cpu_activation activation = product_activation(node);
-    bool transposed = node->attrs.matmul.transpose_b;
-    *conv =
-        (struct inf_conv_packed){.pointwise = true,
-                                 .batch = 1,
-                                 .segments = 1,
-                                 .rows = 1,
-                                 .epilogue = inf_native_epilogue_of(step, node, &activation, 3)};
-    describe_matrix(graph, node, &conv->inputs, &conv->outputs);
-    conv->depth = conv->inputs;
-    conv->a_step = conv->inputs;
-    conv->row_pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / conv->inputs;
-    conv->many_weights = conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
-    return pack_weights(conv, step, node, transposed, err);
+    struct inf_native_epilogue epilogue = inf_native_epilogue_of(step, node, &activation, 3);
+    struct inf_conv_packed_matrix matrix = {.transposed = node->attrs.matmul.transpose_b,
+                                            .bias = inf_cpu_const_f32(graph, node, 2)};
+    describe_matrix(graph, node, &matrix.depth, &matrix.columns);
+    matrix.pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / matrix.depth;
+    return init_matrix(conv, step, &matrix, &epilogue, err);
 }
 
 // --- strip sizes, and estimates of the multiply-adds ---

@@ -75,6 +75,20 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                            struct inf_error *err) INF_NODISCARD;
 
+// Products of rows of `depth` contiguous elements with a constant matrix.
+struct inf_conv_packed_matrix {
+    size_t pixels; // rows that are multiplied
+    size_t depth, columns;
+    bool transposed;   // true: the constant is stored as [columns][depth]
+    const float *bias; // one value for each column; NULL: 0
+};
+
+// Describes products with operand 1 of the step's node as a convolution of 1x1 windows, and packs
+// the operand. The results get no activation. The pack is freed with `step`.
+enum inf_code inf_conv_packed_init_matrix(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                          const struct inf_conv_packed_matrix *matrix,
+                                          struct inf_error *err) INF_NODISCARD;
+
 // Returns the number of pixels in a good strip. A longer strip needs more cache and is not faster.
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
 
