@@ -30,24 +30,45 @@ struct conv_nd_task {
     float *y, *scratch;
 };
 
-// Copies the pixels under the window of result `index`, which is counted over all images, to `to`.
-// Elements outside of the image become 0.
-static void copy_window(const struct inf_window_nd *window, const float *x, size_t index, float *to)
+// Copies the elements of a row of x that lie under a row of the window at column `column`. Elements
+// outside of x become 0; `x` is NULL if the whole row is outside.
+static void copy_window_row(const struct inf_window_nd *window, const float *x, size_t column,
+                            float *to)
 {
     size_t channels = window->big_channels;
-    x += index / window->small_pixels * window->big_pixels * channels;
-    for (size_t run = 0; run < window->runs; run++, to += window->run_taps * channels) {
+    for (size_t run = 0; run < window->row_runs; run++, to += window->run_taps * channels) {
         struct inf_window_nd_run found = {0};
-        bool inside = inf_window_nd_find_run(window, index % window->small_pixels, run, &found);
+        bool inside = x != NULL && inf_window_nd_find_run(window, column, run, &found);
+        if (!inside)
+            found.count = 0;
         size_t end = found.first + found.count;
         if (found.count < window->run_taps) {
             memset(to, 0, found.first * channels * sizeof(float));
             memset(to + end * channels, 0, (window->run_taps - end) * channels * sizeof(float));
         }
         if (inside)
-            memcpy(to + found.first * channels, x + found.pixel * channels,
+            memcpy(to + found.first * channels, x + found.column * channels,
                    found.count * channels * sizeof(float));
     }
+}
+
+// Copies the pixels under the window of result `index`, which is counted over all images, to `to`.
+static void copy_window(const struct inf_window_nd *window, const float *x, size_t index, float *to)
+{
+    const struct inf_window *axes = window->axes;
+    size_t row_pixels = (size_t)axes[2].output;
+    size_t pixel = index % window->small_pixels;
+    struct inf_window_nd_row row = inf_window_nd_find_row(window, pixel / row_pixels);
+    x += index / window->small_pixels * window->big_pixels * window->big_channels;
+    for (int32_t a = 0; a < axes[0].kernel; a++)
+        for (int32_t b = 0; b < axes[1].kernel; b++) {
+            size_t big_row;
+            bool inside = inf_window_nd_find_big_row(window, &row, a, b, &big_row);
+            copy_window_row(
+                window, inside ? x + big_row * (size_t)axes[2].input * window->big_channels : NULL,
+                pixel % row_pixels, to);
+            to += (size_t)axes[2].kernel * window->big_channels;
+        }
 }
 
 // Computes one result from a copied window.
@@ -173,6 +194,7 @@ static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *
     INF_TRY(describe_conv(&conv, step, err));
     struct inf_conv_packed_matrix matrix = {.pixels = conv->pixels,
                                             .depth = conv->depth,
+                                            .groups = 1,
                                             .columns = conv->window.small_channels,
                                             .bias = inf_cpu_const_f32(step->graph, step->node, 2)};
     INF_TRY(inf_conv_packed_init_matrix(&conv->packed, step, &matrix, err));

@@ -187,7 +187,7 @@ static struct kernels choose_kernels(const struct inf_conv_packed *conv,
     return (struct kernels){nn->gemm_bf16, nn->gemm_bf16_half};
 }
 
-// Packs operand 1 of the node (the weights), which is stored as [outputs][rows] if `transposed`.
+// Packs operand 1 of the node (the weights), which is stored as [columns][rows] if `transposed`.
 // `bias` has a value for each output; NULL: 0.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                   const struct inf_node *node, bool transposed, const float *bias,
@@ -209,22 +209,25 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
                           : conv->a_step;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
     size_t rows = conv->segments * conv->packed_depth; // rows of the packed matrix
-    size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
+    size_t columns = conv->groups * conv->outputs;
+    size_t count = inf_cpu_panel_count(nn, conv->outputs, &width) * conv->groups;
     conv->panels = inf_arena_alloc(step->arena, count * sizeof(*conv->panels));
     if (conv->panels == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its panels", node->name);
     struct inf_cpu_matrix matrix = {.rows = conv->segments * conv->depth,
-                                    .columns = conv->outputs,
+                                    .columns = columns,
                                     .transposed = transposed,
-                                    .paired = bf16 ? conv->depth : 0};
+                                    .paired = bf16 ? conv->depth : 0,
+                                    .group = conv->groups > 1 ? conv->outputs : 0};
     matrix.narrow =
         !bf16 && matrix.rows * matrix.columns * sizeof(float) >= NARROW_WEIGHT_BYTES_MIN;
     INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &packed, err));
     conv->element = inf_cpu_step_pack_element(step);
     conv->expand = nn->expand;
     const char *w = packed;
-    for (size_t first = 0; first < conv->outputs;) {
+    for (size_t column = 0; column < columns;) {
+        size_t first = column % conv->outputs;
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_conv_packed_panel *panel = &conv->panels[conv->panel_count++];
         const struct inf_nn_gemm *gemm = cut.gemm == nn->gemm ? kernels.whole : kernels.half;
@@ -246,9 +249,9 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
         if (conv->element != INF_CPU_ELEMENT_F32)
             conv->expanded_count = INF_MAX(conv->expanded_count, rows * cut.width);
         w += panel->weight_bytes;
-        first += cut.columns;
+        column += cut.columns;
     }
-    return fill_bias_and_slopes(conv, step, bias, width, err);
+    return fill_bias_and_slopes(conv, step, bias, width * conv->groups, err);
 }
 
 // --- creating a convolution ---
@@ -276,7 +279,8 @@ enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = &graph->nodes[chain->conv];
-    *conv = (struct inf_conv_packed){.has_depthwise = chain->depthwise != INF_NODE_NONE};
+    *conv =
+        (struct inf_conv_packed){.has_depthwise = chain->depthwise != INF_NODE_NONE, .groups = 1};
     if (conv->has_depthwise)
         INF_TRY(inf_native_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise],
                                           err));
@@ -297,10 +301,12 @@ static enum inf_code init_matrix(struct inf_conv_packed *conv, struct inf_cpu_st
                                      .row_pixels = matrix->pixels,
                                      .inputs = matrix->depth,
                                      .outputs = matrix->columns,
+                                     .groups = matrix->groups,
                                      .depth = matrix->depth,
                                      .a_step = matrix->depth,
                                      .epilogue = *epilogue};
-    conv->many_weights = conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
+    conv->many_weights =
+        conv->depth * conv->groups * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
     return pack_weights(conv, step, step->node, matrix->transposed, matrix->bias, err);
 }
 
@@ -319,7 +325,8 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     const struct inf_node *node = step->node;
     struct inf_cpu_activation activation = product_activation(node);
     struct inf_native_epilogue epilogue = inf_native_epilogue_of(step, node, &activation, 3);
-    struct inf_conv_packed_matrix matrix = {.transposed = node->attrs.matmul.transpose_b,
+    struct inf_conv_packed_matrix matrix = {.groups = 1,
+                                            .transposed = node->attrs.matmul.transpose_b,
                                             .bias = inf_cpu_const_f32(graph, node, 2)};
     describe_matrix(graph, node, &matrix.depth, &matrix.columns);
     matrix.pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / matrix.depth;

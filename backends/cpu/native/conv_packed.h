@@ -26,6 +26,7 @@ struct inf_conv_packed {
     bool pointwise; // true: 1x1 windows at stride 1 without padding
     struct inf_window height, width;
     size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
+    size_t groups;                 // groups of panels; more than 1 only for products
     size_t segments, depth;
     size_t a_step; // elements between the operands of neighbouring pixels
     // Elements between neighbouring pixels in copies of the operands in bf16.
@@ -78,9 +79,12 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
 // Products of rows of `depth` contiguous elements with a constant matrix.
 struct inf_conv_packed_matrix {
     size_t pixels; // rows that are multiplied
-    size_t depth, columns;
-    bool transposed;   // true: the constant is stored as [columns][depth]
-    const float *bias; // one value for each column; NULL: 0
+    size_t depth;
+    // The matrix has groups * columns columns. Each group has panel_count / groups panels, and a
+    // run computes those of one group: the results of a pixel are `columns` contiguous elements.
+    size_t groups, columns;
+    bool transposed;   // true: the constant is stored as [groups * columns][depth]
+    const float *bias; // one value for each column of a group; NULL: 0
 };
 
 // Describes products with operand 1 of the step's node as a convolution of 1x1 windows, and packs

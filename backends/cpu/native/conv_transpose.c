@@ -9,6 +9,10 @@
 //
 // Two strips share the pixels of x whose windows reach both, and each multiplies them again, so
 // that no two threads add to the same element. There are only as many strips as threads.
+//
+// Windows that do not overlap and cover all of y are simpler: a row of the window adds to elements
+// that are neighbours in y, for all pixels of a row of x. The products with the weights of a row of
+// the window are then stored in y, with the bias.
 #include <math.h>
 #include <string.h>
 
@@ -25,6 +29,7 @@ struct transpose {
     struct inf_conv_packed packed; // if `is_packed`
     struct inf_window_nd window;
     bool is_packed;
+    bool is_direct; // true: windows do not overlap and cover all of y
     struct inf_cpu_activation activation;
     struct inf_native_epilogue epilogue;
     size_t columns;      // products of a pixel: taps times output channels
@@ -46,6 +51,11 @@ struct transpose_task {
 struct strip {
     size_t first, end;
     size_t x_first, x_end;
+};
+
+// Pixels `first` to `end` (exclusive) of row `row` of x.
+struct row_part {
+    size_t row, first, end;
 };
 
 static struct strip find_strip(const struct transpose *op, size_t index)
@@ -88,23 +98,51 @@ static void multiply_pixel(const struct transpose_task *task, const float *x, fl
         }
 }
 
-// Adds the products of pixel `index` of x to the elements of the strip under its window.
-static void add_products(const struct inf_window_nd *window, const struct strip *strip,
-                         size_t index, const float *products, float *image)
+// Adds the products of pixels `first` to `end` (exclusive) of a row of x, all in the same group of
+// pixels, to the elements of the strip under their windows.
+static void add_row_products(const struct inf_window_nd *window, const struct strip *strip,
+                             const struct row_part *part, const float *products, float *image)
 {
+    const struct inf_window *axes = window->axes;
     size_t channels = window->big_channels;
-    for (size_t run = 0; run < window->runs; run++, products += window->run_taps * channels) {
-        struct inf_window_nd_run found;
-        if (!inf_window_nd_find_run(window, index, run, &found))
-            continue;
-        size_t first = INF_MAX(found.pixel, strip->first);
-        size_t end = INF_MIN(found.pixel + found.count, strip->end);
-        if (first >= end)
-            continue;
-        const float *from = products + (found.first + first - found.pixel) * channels;
-        float *restrict to = image + first * channels;
-        for (size_t i = 0; i < (end - first) * channels; i++)
-            to[i] += from[i];
+    size_t columns = inf_window_nd_taps(window) * channels;
+    struct inf_window_nd_row row = inf_window_nd_find_row(window, part->row);
+    size_t big_row;
+    size_t step = window->run_taps * channels;
+    for (int32_t a = 0; a < axes[0].kernel; a++)
+        for (int32_t b = 0; b < axes[1].kernel; b++, products += step * window->row_runs) {
+            if (!inf_window_nd_find_big_row(window, &row, a, b, &big_row))
+                continue;
+            size_t row_first = big_row * (size_t)axes[2].input;
+            for (size_t run = 0; run < window->row_runs; run++)
+                for (size_t column = part->first; column < part->end; column++) {
+                    struct inf_window_nd_run found;
+                    if (!inf_window_nd_find_run(window, column, run, &found))
+                        continue;
+                    size_t pixel = row_first + found.column;
+                    size_t first = INF_MAX(pixel, strip->first);
+                    size_t end = INF_MIN(pixel + found.count, strip->end);
+                    const float *from = products + (column - part->first) * columns + run * step +
+                                        (found.first + first - pixel) * channels;
+                    float *restrict to = image + first * channels;
+                    for (size_t i = 0; first < end && i < (end - first) * channels; i++)
+                        to[i] += from[i];
+                }
+        }
+}
+
+// Adds the products of `count` pixels of x, from pixel `first` on, to the elements of the strip.
+static void add_products(const struct inf_window_nd *window, const struct strip *strip,
+                         size_t first, size_t count, const float *products, float *image)
+{
+    size_t row_pixels = (size_t)window->axes[INF_WINDOW_ND_AXES - 1].output;
+    size_t columns = inf_window_nd_taps(window) * window->big_channels;
+    for (size_t done = 0; done < count;) {
+        size_t column = (first + done) % row_pixels;
+        size_t some = INF_MIN(row_pixels - column, count - done);
+        struct row_part part = {(first + done) / row_pixels, column, column + some};
+        add_row_products(window, strip, &part, products + done * columns, image);
+        done += some;
     }
 }
 
@@ -165,8 +203,34 @@ static void compute_strip(const void *context, size_t tile, size_t worker)
     for (size_t at = strip.x_first; at < strip.x_end; at += op->group_pixels) {
         size_t count = INF_MIN(op->group_pixels, strip.x_end - at);
         multiply_group(task, x + at * window->small_channels, count, products);
-        for (size_t i = 0; i < count; i++)
-            add_products(window, &strip, at + i, products + i * op->columns, y);
+        add_products(window, &strip, at, count, products, y);
+    }
+}
+
+// Computes one row of x, if windows do not overlap.
+static void compute_row(const void *context, size_t tile, size_t worker)
+{
+    const struct transpose_task *task = context;
+    const struct transpose *op = task->op;
+    const struct inf_window_nd *window = &op->window;
+    const struct inf_window *axes = window->axes;
+    size_t row_pixels = (size_t)axes[2].output;
+    size_t rows = window->small_pixels / row_pixels;
+    size_t panels = op->packed.panel_count / op->packed.groups;
+    struct inf_window_nd_row row = inf_window_nd_find_row(window, tile % rows);
+    float *image = task->y + tile / rows * window->big_pixels * window->big_channels;
+    struct inf_conv_packed_run run = {
+        .a = {task->x + tile * row_pixels * window->small_channels},
+        .count = row_pixels,
+        .scratch =
+            inf_conv_packed_scratch_at(&op->packed, task->scratch + worker * op->scratch_step, 0)};
+    for (size_t group = 0; group < op->packed.groups; group++) {
+        int32_t first = (int32_t)group / axes[1].kernel, second = (int32_t)group % axes[1].kernel;
+        size_t big_row = 0;
+        if (inf_window_nd_find_big_row(window, &row, first, second, &big_row)) {
+            run.y = image + big_row * (size_t)axes[2].input * window->big_channels;
+            inf_conv_packed_compute(&op->packed, &run, group * panels, (group + 1) * panels);
+        }
     }
 }
 
@@ -192,9 +256,13 @@ static void transpose_run(const struct inf_cpu_step *step)
     uint32_t bias = op->is_packed ? 1 : 3; // packed_create() leaves two operands
     if (!op->is_packed)
         task.filter = step->inputs[1];
-    if (inf_cpu_has_input(step->node, 3))
+    if (inf_cpu_has_input(step->node, 3) && !op->is_direct)
         task.bias = step->inputs[bias];
     struct inf_cpu_tiles work = {compute_strip, &task, window->batch * op->strips};
+    if (op->is_direct)
+        work = (struct inf_cpu_tiles){compute_row, &task,
+                                      window->batch * window->small_pixels /
+                                          (size_t)window->axes[2].output};
     inf_cpu_team_run_tiles(step->team, &work, op->workers);
     if (op->activation.kind == INF_ACTIVATION_NONE)
         return;
@@ -287,18 +355,47 @@ static enum inf_code packed_supports(const struct inf_graph *graph, const struct
                               inf_shape_elements(inf_cpu_input_shape(graph, node, 1)), err);
 }
 
-static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *err)
+// Returns true if each element of y lies under exactly one window.
+static bool is_direct(const struct inf_window_nd *window)
 {
-    struct transpose *op;
-    INF_TRY(describe_transpose(&op, step, err));
-    // The filter is [taps][output channels][channels of x].
-    struct inf_conv_packed_matrix matrix = {.pixels = op->group_pixels,
-                                            .depth = op->window.small_channels,
-                                            .columns = op->columns,
+    for (int i = 0; i < INF_WINDOW_ND_AXES; i++) {
+        const struct inf_window *axis = &window->axes[i];
+        if (axis->stride != axis->kernel || axis->dilation != 1 || axis->pad_before != 0 ||
+            axis->input != axis->output * axis->stride)
+            return false;
+    }
+    return true;
+}
+
+// Packs the filter so that a row of the window is a group of columns. The bias is repeated for each
+// tap of such a row.
+static enum inf_code pack_direct(struct transpose *op, struct inf_cpu_step *step,
+                                 struct inf_error *err)
+{
+    const struct inf_window_nd *window = &op->window;
+    const float *bias = inf_cpu_const_f32(step->graph, step->node, 3);
+    struct inf_conv_packed_matrix matrix = {.pixels = (size_t)window->axes[2].output,
+                                            .depth = window->small_channels,
+                                            .columns = window->run_taps * window->big_channels,
                                             .transposed = true};
+    matrix.groups = op->columns / matrix.columns;
+    float *repeated;
+    INF_TRY(inf_native_alloc_floats(&repeated, step, matrix.columns, err));
+    for (size_t i = 0; i < matrix.columns && bias != NULL; i++)
+        repeated[i] = bias[i % window->big_channels];
+    if (bias != NULL)
+        matrix.bias = repeated;
     INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
-    op->is_packed = true;
-    need_scratch(op, step, inf_conv_packed_scratch(&op->packed, op->group_pixels));
+    op->is_direct = true;
+    op->product_count = 0;
+    need_scratch(op, step, inf_conv_packed_scratch(&op->packed, matrix.pixels));
+    step->operand_count = 1;
+    return INF_OK;
+}
+
+// Makes the bias operand 1, so that the filter is not an operand that is kept for runs.
+static enum inf_code set_operands(struct inf_cpu_step *step, struct inf_error *err)
+{
     uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
     if (operands == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -310,8 +407,28 @@ static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *
         step->inputs[1] = step->inputs[3]; // the address of a constant is not set again
     step->operands = operands;
     step->operand_count = has_bias ? 2 : 1;
-    step->kernel = "conv_transpose";
     return INF_OK;
+}
+
+static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct transpose *op;
+    INF_TRY(describe_transpose(&op, step, err));
+    op->is_packed = true;
+    step->kernel = "conv_transpose";
+    bool constant =
+        !inf_cpu_has_input(step->node, 3) || inf_graph_is_const(step->graph, step->node->inputs[3]);
+    if (is_direct(&op->window) && constant)
+        return pack_direct(op, step, err);
+    // The filter is [taps][output channels][channels of x].
+    struct inf_conv_packed_matrix matrix = {.pixels = op->group_pixels,
+                                            .depth = op->window.small_channels,
+                                            .groups = 1,
+                                            .columns = op->columns,
+                                            .transposed = true};
+    INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
+    need_scratch(op, step, inf_conv_packed_scratch(&op->packed, op->group_pixels));
+    return set_operands(step, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_conv_transpose_kernels[] = {

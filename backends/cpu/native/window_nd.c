@@ -45,39 +45,23 @@ enum inf_code inf_window_nd_init(struct inf_window_nd *window, const struct inf_
     read_axes(window, graph, node, axes);
     const struct inf_window *along = &window->axes[INF_WINDOW_ND_AXES - 1];
     window->run_taps = along->dilation == 1 ? (size_t)along->kernel : 1;
-    window->runs = (size_t)along->kernel / window->run_taps;
-    for (int i = 0; i < INF_WINDOW_ND_AXES - 1; i++)
-        window->runs *= (size_t)window->axes[i].kernel;
+    window->row_runs = (size_t)along->kernel / window->run_taps;
     return INF_OK;
 }
 
-bool inf_window_nd_find_run(const struct inf_window_nd *window, size_t small, size_t run,
-                            struct inf_window_nd_run *found)
+size_t inf_window_nd_taps(const struct inf_window_nd *window)
 {
-    const struct inf_window *along = &window->axes[INF_WINDOW_ND_AXES - 1];
-    size_t row_runs = (size_t)along->kernel / window->run_taps;
-    int64_t row = 0;
-    int64_t size = 1; // rows of `big` between neighbours along the axis
-    int64_t column = (int64_t)(small % (size_t)along->output) * along->stride - along->pad_before +
-                     (int64_t)(run % row_runs) * along->dilation;
-    small /= (size_t)along->output;
-    run /= row_runs;
-    for (int i = INF_WINDOW_ND_AXES - 2; i >= 0; i--) {
-        const struct inf_window *axis = &window->axes[i];
-        int64_t place = (int64_t)(small % (size_t)axis->output) * axis->stride - axis->pad_before +
-                        (int64_t)(run % (size_t)axis->kernel) * axis->dilation;
-        if (place < 0 || place >= axis->input)
-            return false;
-        row += place * size;
-        size *= axis->input;
-        small /= (size_t)axis->output;
-        run /= (size_t)axis->kernel;
-    }
-    int64_t first = INF_MAX(-column, 0);
-    int64_t end = INF_MIN((int64_t)window->run_taps, along->input - column);
-    if (first >= end)
-        return false;
-    *found = (struct inf_window_nd_run){(size_t)first, (size_t)(end - first),
-                                        (size_t)(row * along->input + column + first)};
-    return true;
+    size_t taps = 1;
+    for (int i = 0; i < INF_WINDOW_ND_AXES; i++)
+        taps *= (size_t)window->axes[i].kernel;
+    return taps;
+}
+
+struct inf_window_nd_row inf_window_nd_find_row(const struct inf_window_nd *window, size_t row)
+{
+    const struct inf_window *axes = window->axes;
+    size_t size = (size_t)axes[1].output;
+    return (struct inf_window_nd_row){
+        {(int64_t)(row / size) * axes[0].stride - axes[0].pad_before,
+         (int64_t)(row % size) * axes[1].stride - axes[1].pad_before}};
 }

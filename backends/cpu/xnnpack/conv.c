@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions on XNNPACK: conv2d, depthwise_conv2d, conv2d_transpose.
+// Convolutions on XNNPACK: conv2d and depthwise_conv2d.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,19 +11,15 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// A common description of conv2d, depthwise_conv2d and conv2d_transpose, which differ in the order
-// of their operands.
+// A common description of conv2d and depthwise_conv2d.
 struct conv {
     struct inf_window height, width;
     struct inf_cpu_activation activation;
-    uint32_t bias, prelu; // operand indices; UINT32_MAX if the operator has no such operand
+    uint32_t bias, prelu; // operand indices
     uint32_t groups;
     size_t group_inputs, group_outputs;
     size_t inputs, outputs; // number of channels
     size_t batch, input_height, input_width;
-    // For a transposed convolution: the number of rows and columns at the end of the result that no
-    // window reaches.
-    uint32_t adjust_height, adjust_width;
 };
 
 #define CONV_ACTIVATION(attrs)                                                                     \
@@ -44,20 +40,12 @@ static void conv_describe(struct conv *conv, const struct inf_graph *graph,
     conv->inputs = (size_t)x->dims[3];
     conv->outputs = (size_t)y->dims[3];
     inf_node_windows(graph, node, &conv->height, &conv->width);
-    switch (node->op) {
-    case INF_OP_CONV2D:
+    if (node->op == INF_OP_CONV2D) {
         conv->groups = (uint32_t)node->attrs.conv2d.groups;
         conv->activation = CONV_ACTIVATION(&node->attrs.conv2d);
-        break;
-    case INF_OP_DEPTHWISE_CONV2D:
+    } else {
         conv->groups = (uint32_t)conv->inputs;
         conv->activation = CONV_ACTIVATION(&node->attrs.depthwise_conv2d);
-        break;
-    default:
-        conv->bias = 3;
-        conv->prelu = UINT32_MAX;
-        conv->activation = CONV_ACTIVATION(&node->attrs.conv2d_transpose);
-        break;
     }
     conv->group_inputs = conv->inputs / conv->groups;
     conv->group_outputs = conv->outputs / conv->groups;
@@ -78,22 +66,6 @@ static bool forward_ok(const struct inf_window *window)
            (padded - extent) / window->stride + 1 == window->output;
 }
 
-// Returns true if XNNPACK computes the same output size of a transposed convolution as the graph.
-// Sets *adjust to the number of rows or columns at the end of the result that no window reaches.
-static bool backward_ok(const struct inf_window *window, uint32_t *adjust)
-{
-    int64_t reached = (window->output - 1) * window->stride + window_extent(window);
-    int64_t rest = window->input + window->pad_before + window->pad_after - reached;
-    if (window->pad_before < 0 || window->pad_after < 0 || rest < 0 || rest >= window->stride)
-        return false;
-    // XNNPACK computes the result as `stride` interleaved parts. Decline a node for which one of
-    // these parts would be empty, because XNNPACK would crash.
-    if (window->input < window->stride)
-        return false;
-    *adjust = (uint32_t)rest;
-    return true;
-}
-
 static enum inf_code conv_supports(const struct inf_graph *graph, const struct inf_node *node,
                                    struct inf_error *err)
 {
@@ -104,13 +76,7 @@ static enum inf_code conv_supports(const struct inf_graph *graph, const struct i
     size_t filter = inf_shape_elements(inf_cpu_input_shape(graph, node, 1));
     INF_TRY(inf_cpu_need_const(graph, node, 1, filter, err));
     INF_TRY(inf_cpu_need_const(graph, node, conv.bias, conv.outputs, err));
-    bool ok;
-    if (node->op == INF_OP_CONV2D_TRANSPOSE)
-        ok = backward_ok(&conv.height, &conv.adjust_height) &&
-             backward_ok(&conv.width, &conv.adjust_width);
-    else
-        ok = forward_ok(&conv.height) && forward_ok(&conv.width);
-    if (!ok)
+    if (!forward_ok(&conv.height) || !forward_ok(&conv.width))
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: %s: %" PRId64 "x%" PRId64 " to %" PRId64 "x%" PRId64
                         " with this padding is not built",
@@ -120,10 +86,9 @@ static enum inf_code conv_supports(const struct inf_graph *graph, const struct i
 }
 
 // Copies the filter with output channels outermost and input channels innermost. The caller frees
-// *out_ohwi. `hwio` is true if the filter ends in [inputs, outputs], and false if it ends in
-// [outputs, inputs].
+// *out_ohwi.
 static enum inf_code filter_to_ohwi(float **out_ohwi, const struct inf_node *node,
-                                    const float *filter, const struct conv *conv, bool hwio,
+                                    const float *filter, const struct conv *conv,
                                     struct inf_error *err)
 {
     size_t taps = (size_t)conv->height.kernel * (size_t)conv->width.kernel;
@@ -138,9 +103,7 @@ static enum inf_code filter_to_ohwi(float **out_ohwi, const struct inf_node *nod
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory to reorder the filter", node->name);
     const struct inf_permutation order = {
-        .rank = 3,
-        .counts = {outputs, taps, inputs},
-        .steps = {hwio ? 1 : inputs, inputs * outputs, hwio ? outputs : 1}};
+        .rank = 3, .counts = {outputs, taps, inputs}, .steps = {1, inputs * outputs, outputs}};
     inf_permute_32(&order, ohwi, filter);
     *out_ohwi = ohwi;
     return INF_OK;
@@ -152,14 +115,6 @@ static enum xnn_status conv_setup(struct inf_cpu_step *step)
     return xnn_setup_convolution2d_nhwc_f32(step->op, conv->batch, conv->input_height,
                                             conv->input_width, step->inputs[0], step->output,
                                             step->pool);
-}
-
-static enum xnn_status transpose_setup(struct inf_cpu_step *step)
-{
-    const struct conv *conv = step->state;
-    return xnn_setup_deconvolution2d_nhwc_f32(
-        step->op, conv->batch, conv->input_height, conv->input_width, conv->adjust_height,
-        conv->adjust_width, step->inputs[0], step->output, step->pool);
 }
 
 static enum xnn_status conv_operator(struct inf_cpu_step *step, const struct conv *conv,
@@ -179,26 +134,8 @@ static enum xnn_status conv_operator(struct inf_cpu_step *step, const struct con
         max, INF_XNN_FLAGS | (depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0), &step->op);
 }
 
-static enum xnn_status transpose_operator(struct inf_cpu_step *step, const struct conv *conv,
-                                          const float *kernel, const float *bias)
-{
-    const struct inf_window *h = &conv->height;
-    const struct inf_window *w = &conv->width;
-    float min;
-    float max;
-    inf_cpu_activation_bounds(&conv->activation, &min, &max);
-    return xnn_create_deconvolution2d_nhwc_f32(
-        (uint32_t)h->pad_before, (uint32_t)w->pad_after, (uint32_t)h->pad_after,
-        (uint32_t)w->pad_before, (uint32_t)h->kernel, (uint32_t)w->kernel, (uint32_t)h->stride,
-        (uint32_t)w->stride, (uint32_t)h->dilation, (uint32_t)w->dilation, 1, conv->inputs,
-        conv->outputs, conv->inputs, conv->outputs, kernel, bias, min, max, INF_XNN_FLAGS,
-        &step->op);
-}
-
 static const char *conv_name(const struct conv *conv, enum inf_op op)
 {
-    if (op == INF_OP_CONV2D_TRANSPOSE)
-        return "xnn_deconvolution2d";
     if (op == INF_OP_DEPTHWISE_CONV2D)
         return "xnn_dwconv2d";
     bool point = conv->height.kernel == 1 && conv->width.kernel == 1;
@@ -222,27 +159,18 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
         // Pass the filter unchanged. XNNPACK expects a depthwise filter [kh, kw, channels *
         // multiplier], which is also the layout in the graph.
         status = conv_operator(step, conv, filter, bias);
-    } else if (node->op == INF_OP_CONV2D) {
-        INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, true, err));
-        status = conv_operator(step, conv, ohwi, bias);
     } else {
-        step->setup = transpose_setup;
-        if (!backward_ok(&conv->height, &conv->adjust_height) ||
-            !backward_ok(&conv->width, &conv->adjust_width))
-            return inf_fail(err, INF_INTERNAL, "node '%s': windows do not fit", node->name);
-        INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, false, err));
-        status = transpose_operator(step, conv, ohwi, bias);
+        INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, err));
+        status = conv_operator(step, conv, ohwi, bias);
     }
     free(ohwi);
     INF_TRY(inf_xnn_check(status, node, step->kernel, err));
-    const float *prelu =
-        conv->prelu != UINT32_MAX ? inf_cpu_const_f32(step->graph, node, conv->prelu) : NULL;
+    const float *prelu = inf_cpu_const_f32(step->graph, node, conv->prelu);
     return inf_xnn_add_post_op(step, &conv->activation, prelu, conv->outputs, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_conv_kernels[] = {
     {INF_OP_CONV2D, conv_supports, conv_create},
     {INF_OP_DEPTHWISE_CONV2D, conv_supports, conv_create},
-    {INF_OP_CONV2D_TRANSPOSE, conv_supports, conv_create},
     {0},
 };

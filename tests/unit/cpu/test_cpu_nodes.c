@@ -108,17 +108,6 @@ Test(cpu_nodes, declines_attributes_that_xnnpack_refuses_or_computes_wrongly)
     add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
     add_node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
     expect_declined(&single, "alpha 0");
-
-    // XNNPACK divides the result into four parts, because the stride is 2 in both directions, and
-    // computes each part separately. The result has only one pixel, so three parts are empty, and
-    // the device declines the node.
-    const int32_t size[4] = {1, 1, 1, 1};
-    make_image_node(&single, 1);
-    add_constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
-    add_constant(&single, &INF_SHAPE(4), NULL, size);
-    attrs = add_node(&single, INF_OP_CONV2D_TRANSPOSE);
-    attrs->conv2d_transpose.stride_h = attrs->conv2d_transpose.stride_w = 2;
-    expect_declined(&single, "1x1 to 1x1");
 }
 
 // --- numeric results of nodes ---
