@@ -31,6 +31,7 @@ static const struct {
     {"native_move", inf_cpu_move_kernels},
     {"native_append", inf_cpu_append_kernels},
     {"native_gather", inf_cpu_gather_kernels},
+    {"native_gather_nd", inf_cpu_gather_nd_kernels},
     {"native_strided", inf_cpu_strided_kernels},
     {"native_nearest", inf_cpu_nearest_kernels},
     {"native_element", inf_cpu_element_kernels},

@@ -146,6 +146,7 @@ extern const struct inf_cpu_kernel inf_cpu_pick_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_append_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_gather_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_gather_nd_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];

@@ -110,17 +110,24 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     return INF_OK;
 }
 
-// --- operator topk: the lines of x are contiguous, one after the other ---
+// --- operator topk: x is [outer, count, columns]. Lines along another axis than the last one are
+// copied, some columns at a time, so that they are contiguous ---
 
 // The number of keys that are computed and compared in one pass.
 #define KEYS 256
 
+// Columns are copied in blocks of at most as many as a cache line has, and about as many bytes.
+#define BLOCK_COLUMNS ((size_t)16)
+#define BLOCK_BYTES   ((size_t)256 << 10)
+
 struct topk {
     const struct inf_pick *loops;
     void (*keys)(size_t count, const void *x, uint32_t *keys);
-    size_t lines, count, k;
-    size_t size;    // size of an element in bytes
-    size_t workers; // number of workers; each has a heap of k entries
+    size_t outer, count, columns, k;
+    size_t block;        // columns that are copied at a time
+    size_t size;         // size of an element in bytes
+    size_t workers;      // number of workers; each has a heap of k entries, and memory for a block
+    size_t scratch_step; // floats of scratch memory of each worker
 };
 
 struct topk_task {
@@ -128,7 +135,7 @@ struct topk_task {
     const char *x;
     char *values;
     int32_t *indices;
-    uint64_t *heaps;
+    float *scratch;
 };
 
 // Combines a key and an index to one integer. A larger key gives a larger entry, and of two equal
@@ -179,29 +186,54 @@ static void collect_best(const struct topk *topk, const char *x, uint64_t *heap)
     }
 }
 
-static void topk_tile(const void *context, size_t line, size_t worker)
+// Stores the k best elements of the contiguous line `x`, which is column `column` of part `outer`.
+static void pick_line(const struct topk_task *task, const char *x, size_t outer, size_t column,
+                      uint64_t *heap)
 {
-    const struct topk_task *task = context;
     const struct topk *topk = task->topk;
-    const char *x = task->x + line * topk->count * topk->size;
-    uint64_t *heap = task->heaps + worker * topk->k;
     collect_best(topk, x, heap);
     for (size_t left = topk->k; left-- > 0;) {
         uint64_t worst = heap[0];
         size_t at = UINT32_MAX - (uint32_t)worst;
-        task->indices[line * topk->k + left] = (int32_t)at;
-        memcpy(task->values + (line * topk->k + left) * topk->size, x + at * topk->size,
-               topk->size);
+        size_t place = (outer * topk->k + left) * topk->columns + column;
+        task->indices[place] = (int32_t)at;
+        memcpy(task->values + place * topk->size, x + at * topk->size, topk->size);
         sift_down(heap, 0, left, heap[left]);
     }
+}
+
+// Copies `columns` neighbouring columns of x to contiguous lines.
+static void copy_columns(const struct topk *topk, const char *x, size_t columns, char *to)
+{
+    for (size_t i = 0; i < topk->count; i++, x += topk->columns * topk->size)
+        for (size_t c = 0; c < columns; c++)
+            memcpy(to + (c * topk->count + i) * topk->size, x + c * topk->size, topk->size);
+}
+
+static void topk_tile(const void *context, size_t tile, size_t worker)
+{
+    const struct topk_task *task = context;
+    const struct topk *topk = task->topk;
+    size_t blocks = (topk->columns + topk->block - 1) / topk->block;
+    size_t outer = tile / blocks, first = tile % blocks * topk->block;
+    size_t columns = INF_MIN(topk->block, topk->columns - first);
+    uint64_t *heap = (uint64_t *)(void *)(task->scratch + worker * topk->scratch_step);
+    char *lines = (char *)(heap + topk->k);
+    const char *x = task->x + (outer * topk->count * topk->columns + first) * topk->size;
+    if (topk->columns > 1)
+        copy_columns(topk, x, columns, lines);
+    for (size_t c = 0; c < columns; c++)
+        pick_line(task, topk->columns > 1 ? lines + c * topk->count * topk->size : x, outer,
+                  first + c, heap);
 }
 
 static void topk_run(const struct inf_cpu_step *step)
 {
     const struct topk *topk = step->state;
     struct topk_task task = {topk, step->inputs[0], step->outputs[0], step->outputs[1],
-                             (uint64_t *)(void *)step->scratch};
-    struct inf_cpu_tiles work = {topk_tile, &task, topk->lines};
+                             step->scratch};
+    struct inf_cpu_tiles work = {topk_tile, &task,
+                                 topk->outer * ((topk->columns + topk->block - 1) / topk->block)};
     inf_cpu_team_run_tiles(step->team, &work, topk->workers);
 }
 
@@ -213,8 +245,8 @@ static enum inf_code topk_supports(const struct inf_graph *graph, const struct i
     if (inf_isa_best()->pick->keys[INF_PICK_MAX][x->dtype] == NULL)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: topk of %s is not built",
                         inf_dtype_name(x->dtype));
-    if (inf_cpu_extent(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: topk: only along the last axis");
+    if (x->shape.dims[axis] > INT32_MAX)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: topk: too large");
     return INF_OK;
 }
 
@@ -229,15 +261,20 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
     *topk = (struct topk){
         .loops = step->isa->pick,
         .keys = step->isa->pick->keys[attrs->smallest ? INF_PICK_MIN : INF_PICK_MAX][x->dtype],
-        .lines = inf_cpu_extent(&x->shape, 0, axis),
+        .outer = inf_cpu_extent(&x->shape, 0, axis),
         .count = (size_t)x->shape.dims[axis],
+        .columns = inf_cpu_extent(&x->shape, axis + 1, x->shape.rank),
         .k = (size_t)y->dims[axis],
         .size = inf_dtype_size(x->dtype),
     };
+    topk->block = INF_MAX(INF_MIN(BLOCK_BYTES / (topk->count * topk->size), BLOCK_COLUMNS), 1u);
+    topk->block = INF_MIN(topk->block, topk->columns);
     // Estimate that an element takes about as long as four multiply-adds.
-    topk->workers = inf_native_choose_workers(step, topk->lines * topk->count * 4);
-    topk->workers = INF_MIN(topk->workers, topk->lines);
-    inf_native_need_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
+    topk->workers = inf_native_choose_workers(step, topk->outer * topk->count * topk->columns * 4);
+    size_t lines = topk->columns > 1 ? topk->block * topk->count * topk->size : 0;
+    topk->scratch_step =
+        (topk->k * (sizeof(uint64_t) / sizeof(float)) + lines / sizeof(float) + 16) / 16 * 16;
+    inf_native_need_scratch(step, topk->workers * topk->scratch_step);
     step->run = topk_run;
     step->kernel = "topk";
     return INF_OK;
