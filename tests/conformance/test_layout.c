@@ -468,6 +468,18 @@ static uint32_t shuffle_pixels(struct maker *maker, uint32_t x)
     return TRANSPOSE(add_node(maker, INF_OP_UNARY, &y, 1), 0, 2, 3, 1);
 }
 
+// A pixel shuffle whose result has a second reader, which takes any order of axes.
+static uint32_t shuffle_and_reduce(struct maker *maker, uint32_t x)
+{
+    uint32_t y = RESHAPE(TRANSPOSE(x, 0, 3, 1, 2), 1, 2, 2, 2, 4, 6);
+    y = RESHAPE(TRANSPOSE(y, 0, 1, 4, 2, 5, 3), 1, 2, 8, 12);
+    uint32_t largest = add_node(maker, INF_OP_REDUCE, &y, 1);
+    last_attrs(maker)->reduce = (struct inf_attrs_reduce){
+        .kind = INF_REDUCE_MAX, .axes = {.count = 2, .values = {2, 3}}, .keep_dims = true};
+    const uint32_t factors[] = {TRANSPOSE(y, 0, 2, 3, 1), TRANSPOSE(largest, 0, 2, 3, 1)};
+    return add_node(maker, INF_OP_BINARY, factors, 2);
+}
+
 // A factor for each channel that a dense layer computed.
 static uint32_t scale_channels(struct maker *maker, uint32_t x)
 {
@@ -629,7 +641,7 @@ Test(layout, forms_of_exporters_need_few_copies)
         {flatten_for_transposed, 0}, {normalize_rows, 3},
         {flatten_for_two, 1},        {tear_group, 3},
         {gather_by_batch, 3},        {find_largest, 0},
-        {gather_by_view, 0},
+        {gather_by_view, 0},         {shuffle_and_reduce, 1},
     };
     struct inf_device *ref;
     const struct inf_device_options device_options = {.slots = 1};
