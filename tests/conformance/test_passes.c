@@ -231,6 +231,11 @@ Test(passes, fold_batch_norm_changes_rounding_only)
     check_passes(ONLY(INF_PASS_FOLD_BATCH_NORM), 1e-4f, false);
 }
 
+Test(passes, fold_operand_changes_rounding_only)
+{
+    check_passes(ONLY(INF_PASS_FOLD_OPERAND), 1e-4f, false);
+}
+
 Test(passes, recognize_changes_rounding_only)
 {
     check_passes(ONLY(INF_PASS_RECOGNIZE), 1e-4f, false);

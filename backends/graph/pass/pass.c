@@ -45,6 +45,7 @@ static const struct {
     [INF_PASS_FUSE_DILATION] = {"fuse_dilation", inf_pass_fuse_dilation},
     [INF_PASS_QUANTIZE] = {"quantize", inf_pass_quantize},
     [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},
+    [INF_PASS_FOLD_OPERAND] = {"fold_operand", inf_pass_fold_operand},
     [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},
     [INF_PASS_FUSE_ACTIVATION] = {"fuse_activation", inf_pass_fuse_activation},
     [INF_PASS_FUSE_PAD] = {"fuse_pad", inf_pass_fuse_pad},

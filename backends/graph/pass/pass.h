@@ -31,6 +31,8 @@ enum inf_pass {
     // Folds batch_norm, and mul and add by a constant per channel, into the weights of the
     // convolution or matmul before them.
     INF_PASS_FOLD_BATCH_NORM,
+    // folds mul and add by a constant per channel into the weights of the convolution behind them
+    INF_PASS_FOLD_OPERAND,
     // the addition of one constant per channel becomes the bias of the node before it
     INF_PASS_FUSE_BIAS,
     // Fuses an activation into the convolution, matmul or add before it, and min(max(x)) into clip.

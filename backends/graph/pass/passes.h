@@ -35,6 +35,9 @@ enum inf_code inf_pass_quantize(struct inf_rewrite *rewrite) INF_NODISCARD;
 // Runs INF_PASS_FOLD_BATCH_NORM, which folds scales and offsets into weights.
 enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite) INF_NODISCARD;
 
+// Runs INF_PASS_FOLD_OPERAND, which folds scales and offsets into the weights behind them.
+enum inf_code inf_pass_fold_operand(struct inf_rewrite *rewrite) INF_NODISCARD;
+
 // Runs INF_PASS_FUSE_BIAS, which fuses additions as bias.
 enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite) INF_NODISCARD;
 

@@ -11,6 +11,7 @@ Test(pass, names_lead_back_to_passes)
     for (int pass = 0; pass < INF_PASS_COUNT; pass++)
         cr_assert_eq(inf_pass_parse(inf_pass_name((enum inf_pass)pass)), (enum inf_pass)pass);
     cr_assert_str_eq(inf_pass_name(INF_PASS_FOLD_BATCH_NORM), "fold_batch_norm");
+    cr_assert_str_eq(inf_pass_name(INF_PASS_FOLD_OPERAND), "fold_operand");
     cr_assert_str_eq(inf_pass_name(INF_PASS_COUNT), "?");
     cr_assert_eq(inf_pass_parse("inlined"), INF_PASS_COUNT);
 }
@@ -223,12 +224,13 @@ Test(pass, each_can_be_switched_off)
         const struct inf_pass_options options = {.disabled = 1u << pass};
         cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
         // The other passes have no work here: the graph has no transpose, space_to_batch, subgraph,
-        // bytes, 16-bit floats, dead node or constant to fold.
+        // bytes, 16-bit floats, dead node, constant to fold or scale before a convolution.
         bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS &&
                       pass != INF_PASS_LAYOUT && pass != INF_PASS_INLINE &&
                       pass != INF_PASS_QUANTIZE && pass != INF_PASS_WIDEN &&
                       pass != INF_PASS_FUSE_TRANSPOSE && pass != INF_PASS_FUSE_DILATION &&
-                      pass != INF_PASS_RECOGNIZE && pass != INF_PASS_SHARE_HEADS;
+                      pass != INF_PASS_RECOGNIZE && pass != INF_PASS_SHARE_HEADS &&
+                      pass != INF_PASS_FOLD_OPERAND;
         cr_assert_eq(graph->node_count > 1, needed, "%s", inf_pass_name((enum inf_pass)pass));
         inf_graph_destroy(&graph);
     }

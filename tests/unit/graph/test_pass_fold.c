@@ -262,3 +262,122 @@ Test(fold_batch_norm, takes_factors_for_each_channel_or_all)
     ((float *)graph->values[graph->nodes[1].inputs[1]].data->data)[1] = INFINITY;
     expect_unfused(graph, INF_PASS_FOLD_BATCH_NORM);
 }
+
+// --- the pass fold_operand ---
+
+// Makes a graph that computes conv((x * scale) + offset), without `scale` or `offset` if it is
+// NULL. Each has `count` elements: 1, or 2 for the channels. The filter has the elements 1, 2, 3, 4:
+// of a convolution [1,1,2,2], or of a depthwise one [2,1,2,1].
+static struct inf_graph *scaled_operand(bool depthwise, const float *scale, const float *offset,
+                                        int64_t count)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2));
+    if (scale != NULL) {
+        uint32_t c = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(count), scale);
+        x = node(graph, INF_OP_BINARY, "scale", x, c);
+        last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+    }
+    if (offset != NULL) {
+        uint32_t c = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(count), offset);
+        x = node(graph, INF_OP_BINARY, "offset", c, x);
+        last_attrs(graph)->binary.kind = INF_BINARY_ADD;
+    }
+    uint32_t w =
+        floats(graph, depthwise ? INF_SHAPE(2, 1, 2, 1) : INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4);
+    add_output(graph, "y",
+               node(graph, depthwise ? INF_OP_DEPTHWISE_CONV2D : INF_OP_CONV2D, "conv", x, w));
+    return graph;
+}
+
+// Asserts that the graph is one convolution, with this filter and bias.
+static void expect_folded(struct inf_graph *graph, const float *filter, const float *bias)
+{
+    run_only(graph, INF_PASS_FOLD_OPERAND);
+    cr_assert_eq(graph->node_count, 1);
+    const struct inf_node *conv = &graph->nodes[0];
+    cr_expect_eq(conv->inputs[0], graph->inputs[0].value);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(data_of(graph, conv->inputs[1])[i], filter[i], "weight %d", i);
+    cr_assert_eq(conv->input_count, bias != NULL ? 3 : 2);
+    for (int i = 0; i < 2 && bias != NULL; i++)
+        cr_expect_eq(data_of(graph, conv->inputs[2])[i], bias[i], "bias %d", i);
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_operand, scales_and_offsets_input_channels)
+{
+    const float scale[] = {10, 100}, offset[] = {1, 2};
+    const float filter[] = {1, 2, 3, 4}, scaled[] = {10, 20, 300, 400},
+                tenfold[] = {10, 20, 30, 40};
+    const float by_channel[] = {10, 200, 30, 400};
+    expect_folded(scaled_operand(false, scale, NULL, 2), scaled, NULL);
+    expect_folded(scaled_operand(false, NULL, offset, 2), filter, (const float[]){7, 10});
+    expect_folded(scaled_operand(false, scale, offset, 2), scaled, (const float[]){7, 10});
+    expect_folded(scaled_operand(false, scale, offset, 1), tenfold, (const float[]){4, 6});
+    expect_folded(scaled_operand(true, scale, offset, 2), by_channel, (const float[]){4, 12});
+}
+
+// Padding is not offset, so an offset stays; a scale before it is still folded.
+Test(fold_operand, an_offset_before_padding_stays)
+{
+    const float scale[] = {4, 8}, offset[] = {2, 16}, by_channel[] = {4, 16, 12, 32};
+    for (int form = 0; form < 2; form++) {
+        struct inf_graph *graph = scaled_operand(true, form == 1 ? scale : NULL, offset, 2);
+        graph->nodes[graph->node_count - 1].attrs.depthwise_conv2d.pad_bottom = 1;
+        run_only(graph, INF_PASS_FOLD_OPERAND);
+        cr_assert_eq(graph->node_count, 2, "form %d", form);
+        const float *kept = data_of(graph, graph->nodes[0].inputs[0]);
+        cr_expect_eq(graph->nodes[0].inputs[1], graph->inputs[0].value);
+        for (int i = 0; i < 2; i++)
+            cr_expect_eq(kept[i], form == 1 ? offset[i] / scale[i] : offset[i]);
+        for (int i = 0; i < 4; i++)
+            cr_expect_eq(data_of(graph, graph->nodes[1].inputs[1])[i],
+                         form == 1 ? by_channel[i] : (float)(i + 1));
+        inf_graph_destroy(&graph);
+    }
+}
+
+Test(fold_operand, leaves_what_it_would_change)
+{
+    const float scale[] = {2, 3}, zero[] = {0, 3}, large[] = {1e38f, 3}, offset[] = {1, 1};
+    struct inf_graph *graph = scaled_operand(false, scale, NULL, 2);
+    add_output(graph, "z", graph->nodes[0].outputs[0]);
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+
+    graph = scaled_operand(false, scale, NULL, 2);
+    graph->nodes[0].attrs.binary.activation = INF_ACTIVATION_RELU;
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+
+    graph = scaled_operand(false, scale, NULL, 2);
+    graph->nodes[0].attrs.binary.kind = INF_BINARY_SUB;
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+
+    // 1e38 * 4 is no finite weight, and 1 / 0 no finite offset.
+    graph = scaled_operand(true, large, NULL, 2);
+    ((float *)graph->values[graph->nodes[1].inputs[1]].data->data)[0] = 4;
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+    graph = scaled_operand(true, zero, offset, 2);
+    graph->nodes[2].attrs.depthwise_conv2d.pad_bottom = 1;
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+
+    // Two groups of one channel each.
+    graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2));
+    uint32_t y = node(graph, INF_OP_BINARY, "scale", x, floats(graph, INF_SHAPE(1), 3));
+    last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+    add_output(graph, "y",
+               node(graph, INF_OP_CONV2D, "conv", y, floats(graph, INF_SHAPE(1, 1, 1, 2), 1, 2)));
+    last_attrs(graph)->conv2d.groups = 2;
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+
+    // The scale gives x more elements.
+    graph = new_graph();
+    x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 1));
+    y = node(graph, INF_OP_BINARY, "scale", x, floats(graph, INF_SHAPE(2), 3, 5));
+    last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+    add_output(
+        graph, "y",
+        node(graph, INF_OP_CONV2D, "conv", y, floats(graph, INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4)));
+    expect_unfused(graph, INF_PASS_FOLD_OPERAND);
+}
