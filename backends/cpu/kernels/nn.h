@@ -20,6 +20,8 @@
 #define INF_GEMM_CALL_ROWS      INF_TILE_CALL_ROWS // most pixels of any call
 #define INF_GEMM_PANELS         2                  // a panel has one or two vectors
 #define INF_GEMM_PREFETCH_BYTES 64
+#define INF_GEMM_SPREAD_BYTES   ((size_t)128 << 10)
+#define INF_GEMM_SPREAD_MIN     8 // with fewer bytes, most prefetches would repeat a line
 #define INF_DEPTHWISE_ROWS      6 // most input rows that one call reads
 #define INF_DEPTHWISE_FORMS     4
 
@@ -52,12 +54,27 @@ struct inf_gemm {
     size_t pixels;  // pixels of the call; read only by kernels with `begin`
     size_t a_first; // elements from a[segment] to the operand of the first pixel
     size_t a_step;  // elements between the operands of neighbouring pixels
-    // The address that the kernel prefetches from. It prefetches INF_GEMM_PREFETCH_BYTES for each
-    // element of a segment (one row of the window).
+    // The address that the kernel prefetches from. For each element of a segment (one row of the
+    // window) it prefetches one cache line, and goes on by prefetch_step bytes if its table has
+    // `shares_prefetch`, otherwise by INF_GEMM_PREFETCH_BYTES.
     const void *prefetch;
+    size_t prefetch_step;
     const float *residual; // NULL: no residual is added
     float *y;
 };
+
+// Returns the prefetch_step with which `calls` calls of a panel together prefetch the next panel,
+// whose rows have `row_bytes` and which has `bytes`. Spread over all calls, the lines arrive at the
+// rate at which the L3 cache delivers them; all of them in the first call would stall it. Panels
+// above INF_GEMM_SPREAD_BYTES do not stay in the L1 cache between calls, so their calls compete for
+// the same cache anyway, and INF_GEMM_PREFETCH_BYTES is faster.
+static inline size_t inf_gemm_prefetch_step(size_t row_bytes, size_t bytes, size_t calls)
+{
+    if (bytes > INF_GEMM_SPREAD_BYTES)
+        return INF_GEMM_PREFETCH_BYTES;
+    size_t step = (row_bytes + calls - 1) / calls;
+    return step < INF_GEMM_SPREAD_MIN ? INF_GEMM_SPREAD_MIN : step;
+}
 
 typedef void inf_gemm_fn(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm);
 
@@ -85,6 +102,8 @@ typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
 struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
+    // True: the calls of a panel share the prefetches of the next one; see inf_gemm_prefetch_step().
+    bool shares_prefetch;
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_CALL_ROWS];
     // Rounds x[i] to the nearest bf16 for i below `count`. If NULL, the kernels of `gemm` read fp32

@@ -15,6 +15,8 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
     const char *prefetch = gemm->prefetch;
+    const size_t prefetch_step =
+        INF_VEC_SHARES_PREFETCH ? gemm->prefetch_step : INF_GEMM_PREFETCH_BYTES;
     const size_t depth = panel->depth;
     const size_t first = gemm->a_first;
     const float *const *segments_end = gemm->a + panel->segments;
@@ -30,7 +32,7 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
         const char *a3 = a0 + 3 * step;
         const char *a6 = a0 + 6 * step;
         const char *a9 = a0 + 9 * step;
-        for (; a0 < stop; w += width, prefetch += INF_GEMM_PREFETCH_BYTES) {
+        for (; a0 < stop; w += width, prefetch += prefetch_step) {
             __builtin_prefetch(prefetch, 0, 2);
             inf_vec b[INF_GEMM_PANELS];
             INF_VEC_UNROLL
@@ -58,5 +60,6 @@ GEMM_FUNCTIONS
 const struct inf_nn_gemm INF_NN_GEMM = {
     .width = INF_VEC_WIDTH,
     .rows_max = INF_VEC_PIXELS,
+    .shares_prefetch = INF_VEC_SHARES_PREFETCH,
     .gemm = {GEMMS(1), GEMMS(2)},
 };

@@ -25,6 +25,8 @@
 
 #define INF_VEC_WIDTH  16
 #define INF_VEC_PIXELS 12 // pixels whose sums, two vectors each, fit into registers
+// True if the calls of a panel share the prefetches of the next one (nn.h), where that is faster.
+#define INF_VEC_SHARES_PREFETCH false
 typedef __m512 inf_vec;
 
 INF_VEC_INLINE inf_vec vec_all(float x)
@@ -181,7 +183,8 @@ INF_VEC_INLINE void vec_store(float *to, inf_vec v)
 }
 
 #ifdef __AVX512VL__
-#define INF_VEC_PIXELS 12
+#define INF_VEC_PIXELS          12
+#define INF_VEC_SHARES_PREFETCH false
 
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
@@ -223,7 +226,8 @@ INF_VEC_INLINE void vec_store_rounded(uint16_t *to, inf_vec v)
 }
 #endif
 #else
-#define INF_VEC_PIXELS 6
+#define INF_VEC_PIXELS          6
+#define INF_VEC_SHARES_PREFETCH true
 
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
@@ -276,8 +280,9 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
 
 #include <arm_neon.h>
 
-#define INF_VEC_WIDTH  4
-#define INF_VEC_PIXELS 8
+#define INF_VEC_WIDTH           4
+#define INF_VEC_PIXELS          8
+#define INF_VEC_SHARES_PREFETCH false
 typedef float32x4_t inf_vec;
 
 INF_VEC_INLINE inf_vec vec_all(float x)
@@ -357,8 +362,9 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
 
 #else
 
-#define INF_VEC_WIDTH  4
-#define INF_VEC_PIXELS 6
+#define INF_VEC_WIDTH           4
+#define INF_VEC_PIXELS          6
+#define INF_VEC_SHARES_PREFETCH false
 typedef float inf_vec __attribute__((vector_size(16)));
 typedef int32_t inf_vec_bits __attribute__((vector_size(16)));
 typedef uint32_t inf_vec_words __attribute__((vector_size(16)));

@@ -199,6 +199,7 @@ static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_s
     bool bf16 = in_bf16(step, node);
     step->lowered_nodes += bf16;
     struct kernels kernels = choose_kernels(conv, step, bf16);
+    conv->shares_prefetch = kernels.whole->shares_prefetch;
     conv->rows_max = kernels.whole->rows_max;
     conv->round = kernels.whole->round;
     conv->begin = kernels.whole->begin;
@@ -379,14 +380,24 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
 
 // --- computing pixels ---
 
+// Returns the distance of the addresses that the kernel prefetches. Few weights stay in the cache,
+// and then the calls of all panels follow each other.
+static size_t choose_prefetch_step(const struct inf_conv_packed *conv,
+                                   const struct inf_conv_packed_panel *panel, size_t calls)
+{
+    if (!conv->shares_prefetch || !conv->many_weights)
+        return INF_GEMM_PREFETCH_BYTES;
+    return inf_gemm_prefetch_step(panel->width * sizeof(float), panel->weight_bytes, calls);
+}
+
 // Returns the address that the kernel prefetches during a call: a part of the next panel's weights,
 // or its own weights if there is no next panel.
 static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t panel,
-                                   size_t panel_end, size_t call)
+                                   size_t panel_end, size_t call, size_t step)
 {
     const struct inf_conv_packed_panel *next = &conv->panels[panel + 1];
-    size_t each = conv->segments * conv->packed_depth * INF_GEMM_PREFETCH_BYTES;
-    if (panel + 1 >= panel_end || (call + 1) * each > next->weight_bytes)
+    size_t each = conv->segments * conv->packed_depth * step;
+    if (panel + 1 >= panel_end || call * each >= next->weight_bytes)
         return conv->panels[panel].part.w;
     return (const char *)next->part.w + call * each;
 }
@@ -447,7 +458,8 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
             gemm.pixels = pixels;
             for (size_t p = first; p < first + step; p++) {
                 const struct inf_conv_packed_panel *panel = &conv->panels[p];
-                gemm.prefetch = choose_prefetch(conv, p, panel_end, i);
+                gemm.prefetch_step = choose_prefetch_step(conv, panel, calls);
+                gemm.prefetch = choose_prefetch(conv, p, panel_end, i, gemm.prefetch_step);
                 gemm.y = run->y + at * conv->outputs + panel->first;
                 gemm.residual = panel->part.residual_columns > 0
                                     ? run->residual + at * conv->residual_channels + panel->first

@@ -23,7 +23,8 @@ struct inf_conv_packed {
     // true.
     struct inf_native_depthwise depthwise;
     bool has_depthwise;
-    bool pointwise; // true: 1x1 windows at stride 1 without padding
+    bool shares_prefetch; // as in struct inf_nn_gemm
+    bool pointwise;       // true: 1x1 windows at stride 1 without padding
     struct inf_window height, width;
     size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
     size_t groups;                 // groups of panels; more than 1 only for products

@@ -33,6 +33,7 @@ struct inf_winograd_conv {
     size_t tiles_down, tiles_across, tiles;
     size_t block, blocks; // tiles of a block, and number of blocks
     size_t rows_max;      // largest number of tiles in one kernel call
+    bool shares_prefetch; // as in struct inf_nn_gemm
 
     struct inf_winograd_panel *panels;
     struct inf_winograd_group *groups;

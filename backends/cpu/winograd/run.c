@@ -94,11 +94,11 @@ static void transform_inputs(const struct inf_winograd_task *task, size_t tile, 
 // product.
 static const void *choose_prefetch(const struct inf_winograd_conv *conv,
                                    const struct inf_winograd_panel *panel, const float *w,
-                                   size_t call)
+                                   size_t call, size_t step)
 {
     size_t bytes = conv->inputs * panel->width * sizeof(float);
-    size_t each = conv->inputs * INF_GEMM_PREFETCH_BYTES;
-    return (const char *)w + ((call + 1) * each <= bytes ? call * each : 0);
+    size_t each = conv->inputs * step;
+    return (const char *)w + (call * each < bytes ? call * each : 0);
 }
 
 // Multiplies the `count` tiles of a block with the weights of one panel and one product. `w` are
@@ -117,9 +117,13 @@ static void multiply_panel(const struct inf_winograd_conv *conv,
                                         .columns = panel->width};
     struct inf_gemm gemm = {.a = &v, .a_step = conv->v_step, .y = sums};
     size_t calls = (count + conv->rows_max - 1) / conv->rows_max;
+    size_t row_bytes = panel->width * sizeof(float);
+    gemm.prefetch_step = conv->shares_prefetch
+                             ? inf_gemm_prefetch_step(row_bytes, conv->inputs * row_bytes, calls)
+                             : INF_GEMM_PREFETCH_BYTES;
     for (size_t call = 0; call < calls; call++) {
         size_t tiles = count / calls + (call < count % calls);
-        gemm.prefetch = choose_prefetch(conv, panel, next, call);
+        gemm.prefetch = choose_prefetch(conv, panel, next, call, gemm.prefetch_step);
         panel->gemm[tiles - 1](&part, &gemm);
         gemm.a_first += tiles * conv->v_step;
         gemm.y += tiles * conv->sum_step;

@@ -146,6 +146,7 @@ static void describe_conv(struct inf_winograd_conv *conv, const struct inf_cpu_s
     conv->tiles_across = count_tiles(&conv->width, conv->tile);
     conv->tiles = conv->batch * conv->tiles_down * conv->tiles_across;
     conv->rows_max = step->isa->nn->gemm->rows_max;
+    conv->shares_prefetch = step->isa->nn->gemm->shares_prefetch;
     conv->loops = step->isa->nn->winograd;
     conv->v_step = round_up(conv->inputs, INF_WINOGRAD_PAD);
     conv->copy_count = conv->products * conv->inputs;

@@ -163,6 +163,20 @@ Test(simd_nn, products_are_sums_of_products)
     }
 }
 
+// All calls of a panel together prefetch the next panel if it is small; each call of a large one
+// prefetches a cache line for each row.
+Test(simd_nn, calls_share_the_prefetches_of_a_small_panel)
+{
+    for (size_t calls = 1; calls <= 8; calls++) {
+        size_t step = inf_gemm_prefetch_step(64, 64 * 512, calls);
+        cr_assert_geq(step * calls, 64u, "%zu calls by %zu bytes", calls, step);
+        cr_assert_lt((step - 1) * calls, 64u, "%zu calls by %zu bytes", calls, step);
+    }
+    cr_assert_eq(inf_gemm_prefetch_step(64, 64 * 2048, 4), 16u);
+    cr_assert_eq(inf_gemm_prefetch_step(64, 64 * 2049, 4), 64u);
+    cr_assert_eq(inf_gemm_prefetch_step(64, 64 * 512, 100), 8u);
+}
+
 Test(simd_nn, products_keep_nan)
 {
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
