@@ -12,7 +12,8 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/registry.h"
 
-#define NETS 12u
+#define NETS     12u
+#define FEW_NETS 3u // further nets, with few pixels and many weights
 
 struct net {
     uint32_t random;
@@ -197,6 +198,30 @@ static void build_net(struct net *net, uint32_t seed)
     cr_assert_eq(inf_shape_infer(net->graph, &err), INF_OK, "%s", err.text);
 }
 
+// Builds a net whose convolutions have few pixels and weights of more than 1 MiB, so that the cpu
+// device copies the pixels under their windows.
+static void build_few_pixels(struct net *net, uint32_t seed)
+{
+    *net = (struct net){.random = seed * 2654435761u + 1, .aside = INF_VALUE_NONE};
+    cr_assert_eq(inf_graph_create(&net->graph, NULL), INF_OK);
+    net->height = 13;
+    net->width = 9 + (int64_t)draw_below(net, 6);
+    net->c = 128;
+    cr_assert_eq(inf_graph_add_value(net->graph, "x", INF_DTYPE_F32,
+                                     &INF_SHAPE(2, net->height, net->width, net->c), &net->value,
+                                     NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(net->graph, "x", net->value, NULL), INF_OK);
+    add_convolution(net, 256, 3, 2, false);
+    uint32_t before = net->value;
+    add_convolution(net, 256, 3, 1, true);
+    add_sum(net, before, 256);
+    add_convolution(net, 1100, 1, 2, false);
+    cr_assert_eq(inf_graph_add_output(net->graph, "y", net->value, NULL), INF_OK);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(net->graph, &err), INF_OK, "%s", err.text);
+}
+
 struct result {
     struct inf_blob *outputs[8];
     uint32_t count;
@@ -210,7 +235,10 @@ static void run_net(struct result *result, uint32_t seed, const char *backend, u
     struct inf_device *devices[2] = {NULL, NULL};
     struct inf_device_options options = {.slots = 1, .threads = threads};
     struct inf_error err = {0};
-    build_net(&net, seed);
+    if (seed < NETS)
+        build_net(&net, seed);
+    else
+        build_few_pixels(&net, seed);
     *result = (struct result){.count = net.graph->output_count};
     cr_assert_eq(inf_device_open(&devices[0], inf_registry_find(backend), 0, &options, NULL),
                  INF_OK);
@@ -277,7 +305,7 @@ Test(chains, rows_in_turn_give_what_layers_one_by_one_give)
     bool wide = false;
     if (inf_registry_find("cpu") == NULL)
         return;
-    for (uint32_t seed = 0; seed < NETS; seed++) {
+    for (uint32_t seed = 0; seed < NETS + FEW_NETS; seed++) {
         struct result wanted;
         run_net(&wanted, seed, "ref", 1);
         for (uint32_t threads = 1; threads <= 3; threads++) {

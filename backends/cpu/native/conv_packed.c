@@ -43,6 +43,10 @@
 #define FEW_WEIGHT_BYTES    ((size_t)32 << 10)
 #define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
 #define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
+// Windows are copied if rows have at most this many pixels and the weights have more bytes than
+// this: each row of pixels would read all weights again.
+#define GATHERED_ROW_PIXELS       ((size_t)8)
+#define GATHERED_WEIGHT_BYTES_MIN ((size_t)1 << 20)
 
 // --- checking which nodes packed convolutions can compute ---
 
@@ -271,8 +275,17 @@ static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *
     conv->a_step = (size_t)conv->width.stride * conv->inputs;
     conv->rows = (size_t)conv->height.output;
     conv->row_pixels = (size_t)conv->width.output;
-    conv->many_weights =
-        conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
+    size_t weight_bytes = conv->segments * conv->depth * conv->outputs * sizeof(float);
+    conv->gathers = !conv->has_depthwise && !conv->pointwise && conv->rows > 1 &&
+                    conv->row_pixels <= GATHERED_ROW_PIXELS &&
+                    weight_bytes >= GATHERED_WEIGHT_BYTES_MIN;
+    if (conv->gathers) {
+        conv->pointwise = true;
+        conv->depth *= conv->segments;
+        conv->segments = 1;
+        conv->a_step = conv->depth;
+    }
+    conv->many_weights = weight_bytes > FEW_WEIGHT_BYTES;
 }
 
 enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,

@@ -24,7 +24,10 @@ struct inf_conv_packed {
     struct inf_native_depthwise depthwise;
     bool has_depthwise;
     bool shares_prefetch; // as in struct inf_nn_gemm
-    bool pointwise;       // true: 1x1 windows at stride 1 without padding
+    bool pointwise;       // true: 1x1 windows at stride 1 without padding, or `gathers`
+    // True: the pixels under each window are copied, so that many pixels, also of several rows, are
+    // multiplied with each panel. There is one segment then, which is the whole window.
+    bool gathers;
     struct inf_window height, width;
     size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the fused conv2d node
     size_t groups;                 // groups of panels; more than 1 only for products

@@ -12,6 +12,8 @@ static size_t operand_count(const struct inf_conv_packed *conv, size_t rows)
     size_t count = 0;
     if (conv->has_depthwise)
         count = rows * conv->row_pixels * conv->inputs;
+    else if (conv->gathers)
+        count = rows * conv->row_pixels * conv->depth;
     else if (!conv->pointwise)
         count = inf_conv_window_scratch(conv);
     return (count + 15) / 16 * 16;
@@ -33,7 +35,8 @@ static size_t contiguous_rows(size_t row, size_t count, size_t rows)
 void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                            size_t first, size_t end, float *scratch)
 {
-    size_t row_size = conv->row_pixels * conv->inputs;
+    bool copies = conv->has_depthwise || conv->gathers; // the operands are in `scratch`
+    size_t row_size = conv->row_pixels * conv->depth;
     if (!conv->pointwise) {
         inf_conv_window_rows(
             conv, io, first, end, scratch,
@@ -42,16 +45,18 @@ void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_
     }
     if (conv->has_depthwise)
         inf_native_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
+    if (conv->gathers)
+        inf_conv_window_gather(conv, io, first, end, scratch);
     for (size_t row = first; row < end;) {
         struct inf_conv_packed_run run = {
             .scratch = inf_conv_packed_scratch_at(conv, scratch, operand_count(conv, end - first))};
         size_t rows = contiguous_rows(row, end - row, io->y_rows);
         if (conv->residual_channels > 0)
             rows = contiguous_rows(row, rows, io->residual_rows);
-        if (!conv->has_depthwise)
+        if (!copies)
             rows = contiguous_rows(row, rows, io->x_rows);
-        run.a[0] = conv->has_depthwise ? scratch + (row - first) * row_size
-                                       : io->x + row % io->x_rows * row_size;
+        run.a[0] =
+            copies ? scratch + (row - first) * row_size : io->x + row % io->x_rows * row_size;
         run.count = rows * conv->row_pixels;
         inf_conv_packed_set_target(conv, io, row, &run);
         inf_conv_packed_compute(conv, &run, 0, conv->panel_count);

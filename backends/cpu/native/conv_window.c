@@ -142,6 +142,25 @@ static void compute_copied_row(const struct inf_conv_packed *conv, struct row *r
     inf_conv_packed_compute(conv, &row->run, 0, conv->panel_count);
 }
 
+void inf_conv_window_gather(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                            size_t first, size_t end, float *to)
+{
+    const struct inf_window *h = &conv->height, *w = &conv->width;
+    size_t row_size = (size_t)w->input * conv->inputs;
+    size_t segment = (size_t)w->kernel * conv->inputs;
+    for (size_t i = first * conv->row_pixels; i < end * conv->row_pixels; i++) {
+        int64_t row = (int64_t)(i / conv->row_pixels) * h->stride - h->pad_before;
+        int64_t pixel = (int64_t)(i % conv->row_pixels) * w->stride - w->pad_before;
+        for (int32_t k = 0; k < h->kernel; k++, row++, to += segment) {
+            if (row >= 0 && row < h->input)
+                copy_pixels(conv, io->x + (size_t)row % io->x_rows * row_size, pixel,
+                            (size_t)w->kernel, to);
+            else
+                memset(to, 0, segment * sizeof(float));
+        }
+    }
+}
+
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                           size_t first, size_t end, float *scratch, float *run_scratch)
 {

@@ -108,7 +108,7 @@ static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *st
 {
     const struct inf_conv_packed *conv = &chain_step->conv;
     size_t strip_pixels = inf_conv_packed_strip_pixels(conv);
-    chain_step->by_rows = conv->has_depthwise || !conv->pointwise;
+    chain_step->by_rows = conv->has_depthwise || conv->gathers || !conv->pointwise;
     chain_step->pixels = conv->batch * conv->rows * conv->row_pixels;
     chain_step->workers =
         inf_native_choose_workers(step, conv->batch * conv->rows * inf_conv_packed_row_macs(conv));
