@@ -191,7 +191,8 @@ static enum inf_code fold_scale_before_offset(struct inf_rewrite *rewrite, const
     return INF_OK;
 }
 
-// Folds the scale or offset before the convolution of *pair. *done is false if that is not possible.
+// Folds the scale or offset before the convolution of *pair. *done is false if that is not
+// possible.
 static enum inf_code fold_pair(struct inf_rewrite *rewrite, const struct pair *pair, bool *done)
 {
     const struct inf_graph *graph = rewrite->graph;

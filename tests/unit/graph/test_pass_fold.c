@@ -266,8 +266,8 @@ Test(fold_batch_norm, takes_factors_for_each_channel_or_all)
 // --- the pass fold_operand ---
 
 // Makes a graph that computes conv((x * scale) + offset), without `scale` or `offset` if it is
-// NULL. Each has `count` elements: 1, or 2 for the channels. The filter has the elements 1, 2, 3, 4:
-// of a convolution [1,1,2,2], or of a depthwise one [2,1,2,1].
+// NULL. Each has `count` elements: 1, or 2 for the channels. The filter has the elements 1, 2, 3
+// and 4: of a convolution [1,1,2,2], or of a depthwise one [2,1,2,1].
 static struct inf_graph *scaled_operand(bool depthwise, const float *scale, const float *offset,
                                         int64_t count)
 {

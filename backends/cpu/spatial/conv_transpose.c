@@ -2,8 +2,8 @@
 // Operators conv2d_transpose and conv_nd_transpose.
 //
 // The product of a pixel of x with the whole filter gives one value for each tap and output
-// channel: what the pixel adds to the pixels of y under its window. A strip of rows of y is computed
-// from all pixels of x whose windows reach it:
+// channel: what the pixel adds to the pixels of y under its window. A strip of rows of y is
+// computed from all pixels of x whose windows reach it:
 //
 //     y = bias;  for each x in reach: products = x * filter;  y[under each tap] += products[tap]
 //
@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "backends/cpu/native/conv_packed.h"
-#include "backends/cpu/native/window_nd.h"
 #include "backends/cpu/native/work.h"
+#include "backends/cpu/spatial/window_nd.h"
 
 // The products of a pixel group are kept to about this many floats, so that they stay in the cache.
 #define PRODUCT_ELEMENTS ((size_t)32 << 10)

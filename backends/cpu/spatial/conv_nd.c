@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "backends/cpu/native/conv_packed.h"
-#include "backends/cpu/native/window_nd.h"
 #include "backends/cpu/native/work.h"
+#include "backends/cpu/spatial/window_nd.h"
 
 // Pixels of a strip if plain loops compute it.
 #define PLAIN_STRIP_PIXELS 16

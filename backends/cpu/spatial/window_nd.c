@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds which pixels lie under the windows of convolutions over up to three axes. Nodes with fewer
 // axes get leading axes of size 1, so that there is one case only.
-#include "backends/cpu/native/window_nd.h"
+#include "backends/cpu/spatial/window_nd.h"
 
 // A window of one tap over an axis of size 1.
 static const struct inf_window unit = {

@@ -2,8 +2,8 @@
 // Positions of windows that slide over up to three spatial axes, for convolutions and transposed
 // convolutions. A transposed convolution is the gradient of a convolution: `big` below is then its
 // result and `small` its operand x; for a convolution it is the other way round.
-#ifndef INF_BACKENDS_CPU_NATIVE_WINDOW_ND_H
-#define INF_BACKENDS_CPU_NATIVE_WINDOW_ND_H
+#ifndef INF_BACKENDS_CPU_SPATIAL_WINDOW_ND_H
+#define INF_BACKENDS_CPU_SPATIAL_WINDOW_ND_H
 
 #include "backends/cpu/core/kernel.h"
 #include "backends/graph/shape/infer.h"
@@ -46,8 +46,8 @@ size_t inf_window_nd_taps(const struct inf_window_nd *window);
 // Returns where the windows of row `row` begin; rows are counted from the first one of the image.
 struct inf_window_nd_row inf_window_nd_find_row(const struct inf_window_nd *window, size_t row);
 
-// Finds the row of `big` under row (first, second) of the windows, counted along the first two axes.
-// Returns false if it is outside of the image.
+// Finds the row of `big` under row (first, second) of the windows, counted along the first two
+// axes. Returns false if it is outside of the image.
 static inline bool inf_window_nd_find_big_row(const struct inf_window_nd *window,
                                               const struct inf_window_nd_row *row, int32_t first,
                                               int32_t second, size_t *out_row)
