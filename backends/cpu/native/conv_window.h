@@ -15,8 +15,8 @@ size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                           size_t first, size_t end, float *scratch, float *run_scratch);
 
-// Copies the pixels under all windows of rows `first` to `end` (exclusive) of the result, one window
-// after the other, to `to`: conv->depth floats for each window.
+// Copies the pixels under all windows of rows `first` to `end` (exclusive) of the result to `to`,
+// one window after the other: conv->depth floats for each window.
 void inf_conv_window_gather(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                             size_t first, size_t end, float *to);
 
