@@ -102,7 +102,7 @@ typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
 struct inf_nn_gemm {
     size_t width;    // elements in a vector; a panel has one or two vectors
     size_t rows_max; // largest number of pixels in one call
-    // True: the calls of a panel share the prefetches of the next one; see inf_gemm_prefetch_step().
+    // True: the calls of a panel share the prefetches of the next one (inf_gemm_prefetch_step()).
     bool shares_prefetch;
     // The kernels: gemm[v - 1][p - 1] computes p pixels and v vectors of columns.
     inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_CALL_ROWS];
