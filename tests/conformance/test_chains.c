@@ -198,6 +198,26 @@ static void build_net(struct net *net, uint32_t seed)
     cr_assert_eq(inf_shape_infer(net->graph, &err), INF_OK, "%s", err.text);
 }
 
+// Adds a transposed convolution with windows that overlap, which several threads compute in strips.
+static void add_transposed(struct net *net, int64_t outputs)
+{
+    const int32_t size[] = {2, (int32_t)net->height * 2, (int32_t)net->width * 2, (int32_t)outputs};
+    struct inf_blob *blob = inf_blob_create(sizeof size);
+    memcpy(blob->data, size, sizeof size);
+    uint32_t inputs[] = {
+        net->value,
+        add_constant(net, &INF_SHAPE(5, 3, outputs, net->c), 1 / sqrtf(8 * (float)net->c)), 0,
+        add_constant(net, &INF_SHAPE(outputs), 0.5f)};
+    cr_assert_eq(
+        inf_graph_add_const(net->graph, "s", INF_DTYPE_I32, &INF_SHAPE(4), blob, &inputs[2], NULL),
+        INF_OK);
+    struct inf_attrs_conv2d_transpose *attrs =
+        &add_node(net, INF_OP_CONV2D_TRANSPOSE, inputs, 4)->attrs.conv2d_transpose;
+    attrs->padding = INF_PADDING_SAME;
+    attrs->stride_h = attrs->stride_w = 2;
+    attrs->activation = INF_ACTIVATION_RELU;
+}
+
 // Builds a net whose convolutions have few pixels and weights of more than 1 MiB, so that the cpu
 // device copies the pixels under their windows.
 static void build_few_pixels(struct net *net, uint32_t seed)
@@ -217,6 +237,7 @@ static void build_few_pixels(struct net *net, uint32_t seed)
     add_convolution(net, 256, 3, 1, true);
     add_sum(net, before, 256);
     add_convolution(net, 1100, 1, 2, false);
+    add_transposed(net, 20);
     cr_assert_eq(inf_graph_add_output(net->graph, "y", net->value, NULL), INF_OK);
     struct inf_error err = {0};
     cr_assert_eq(inf_shape_infer(net->graph, &err), INF_OK, "%s", err.text);

@@ -125,3 +125,80 @@ Test(gather, an_index_out_of_range_fails_the_run_and_writes_nothing)
     make_program(INF_DTYPE_I32, 2, &INF_SHAPE(3), 0);
     cr_assert_eq(run_program(narrow, NULL), INF_INVALID);
 }
+
+// --- gather_nd and scatter_nd ---
+
+// Makes gather_nd or scatter_nd of x [5,3], with three rows of one index.
+static union inf_attrs *start_nd_node(enum inf_op op)
+{
+    static uint32_t values[3];
+    uint32_t node;
+    inf_program_destroy(&program);
+    inf_graph_destroy(&graph);
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    const struct inf_shape shapes[] = {INF_SHAPE(5, 3), INF_SHAPE(3, 1), INF_SHAPE(3, 3)};
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(inf_graph_add_value(graph, "v", i == 1 ? INF_DTYPE_I64 : INF_DTYPE_I32,
+                                         &shapes[i], &values[i], NULL),
+                     INF_OK);
+    cr_assert_eq(inf_graph_add_node(graph, op, "pick", "", values, op == INF_OP_GATHER_ND ? 2 : 3,
+                                    1, &node, NULL),
+                 INF_OK);
+    return &graph->nodes[0].attrs;
+}
+
+static enum inf_code run_nd_node(int64_t *indices, int32_t *updates, struct inf_error *err)
+{
+    uint32_t node = 0;
+    struct inf_ticket ticket;
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = &node, .node_count = 1, .slots = 1};
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, NULL), INF_OK);
+    struct inf_binding bindings[4] = {{.host = x}, {.host = indices}, {.host = updates}};
+    bindings[graph->nodes[0].outputs[0]].host = y;
+    const struct inf_run run = {.bindings = bindings};
+    return inf_program_run(program, &run, &ticket, err);
+}
+
+Test(gather, negative_indices_count_from_the_end_if_wanted)
+{
+    int64_t indices[3] = {-1, 0, -5};
+    start_nd_node(INF_OP_GATHER_ND)->gather_nd.from_end = true;
+    cr_assert_eq(run_nd_node(indices, NULL, NULL), INF_OK);
+    static const int32_t wanted[9] = {12, 13, 14, 0, 1, 2, 0, 1, 2};
+    cr_assert_eq(memcmp(y, wanted, sizeof wanted), 0);
+
+    struct inf_error err = {0};
+    start_nd_node(INF_OP_GATHER_ND);
+    y[0] = -7;
+    cr_assert_eq(run_nd_node(indices, NULL, &err), INF_INVALID);
+    cr_assert_str_eq(err.text,
+                     "node 'pick' (gather_nd): index -1 (element 0 of the indices) is "
+                     "outside [0, 5)");
+    cr_assert_eq(y[0], -7);
+
+    int64_t below[3] = {0, 0, -6};
+    start_nd_node(INF_OP_GATHER_ND)->gather_nd.from_end = true;
+    cr_assert_eq(run_nd_node(below, NULL, NULL), INF_INVALID);
+}
+
+Test(gather, updates_out_of_range_are_dropped_if_wanted)
+{
+    int64_t indices[3] = {-1, 1, 5};
+    int32_t updates[9] = {100, 200, 300, 400, 500, 600, 700, 800, 900};
+    start_nd_node(INF_OP_SCATTER_ND)->scatter_nd.drop = true;
+    cr_assert_eq(run_nd_node(indices, updates, NULL), INF_OK);
+    for (int32_t i = 0; i < 15; i++)
+        cr_expect_eq(y[i], i / 3 == 1 ? (i + 1) * 100 : i, "element %d", i);
+
+    start_nd_node(INF_OP_SCATTER_ND)->scatter_nd.from_end = true;
+    indices[2] = -1;
+    graph->nodes[0].attrs.scatter_nd.kind = INF_SCATTER_ADD;
+    cr_assert_eq(run_nd_node(indices, updates, NULL), INF_OK);
+    for (int32_t i = 0; i < 3; i++) // two updates go to the last row
+        cr_expect_eq(y[12 + i], 12 + i + 800 + 200 * i);
+
+    start_nd_node(INF_OP_SCATTER_ND);
+    cr_assert_eq(run_nd_node(indices, updates, NULL), INF_INVALID);
+}
