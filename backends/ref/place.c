@@ -272,13 +272,16 @@ enum inf_code inf_ref_append(const struct inf_ref_call *call, struct inf_error *
         inf_ref_copy(y, 0, x, 0, x->count);
     for (size_t item = 0; item < at->count; item++) {
         int64_t position = inf_ref_index(at, item);
-        if (position < 0 || position > room - count)
+        if (call->node->attrs.append.ring)
+            position = room > 0 ? (position % room + room) % room : 0;
+        else if (position < 0 || position > room - count)
             return inf_fail(err, INF_INVALID,
                             "%" PRId64 " rows at %" PRId64 " do not fit the %" PRId64 " of x",
                             count, position, room);
         for (size_t i = item * each; i < (item + 1) * each; i++)
-            inf_ref_copy(y, (i * (size_t)room + (size_t)position) * inner, rows,
-                         i * (size_t)count * inner, (size_t)count * inner);
+            for (int64_t row = 0; row < count; row++)
+                inf_ref_copy(y, (i * (size_t)room + (size_t)((position + row) % room)) * inner,
+                             rows, (i * (size_t)count + (size_t)row) * inner, inner);
     }
     return INF_OK;
 }

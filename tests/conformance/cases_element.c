@@ -201,6 +201,9 @@ void make_append(struct one_node *one, struct random *random, uint32_t number)
     rows.dims[axis] = random_in(random, 0, shape.dims[axis]);
     int64_t bound = shape.dims[axis] - rows.dims[axis] + 1;
     one->attrs.append.axis = number % 2 == 0 ? axis : axis - shape.rank;
+    one->attrs.append.ring = number % 4 >= 2;
+    if (one->attrs.append.ring)
+        bound = 3 * shape.dims[axis];
     add_indices(one, random, INF_SHAPE(several ? shape.dims[0] : 1), &bound, 1);
     add_like(one, random, rows);
 }

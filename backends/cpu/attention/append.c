@@ -15,6 +15,7 @@ struct append {
     size_t outer, items;           // items: number of positions; it divides `outer`
     size_t row_bytes, room, count; // bytes of a row; number of rows of x, and of new rows
     bool wide;                     // true: positions are i64; false: i32
+    bool ring;                     // row 0 follows the last row
 };
 
 struct append_task {
@@ -43,7 +44,10 @@ static enum inf_code check_positions(const struct inf_cpu_step *step, struct inf
     for (size_t i = 0; i < append->items; i++) {
         int64_t position = append->wide ? ((const volatile int64_t *)step->inputs[1])[i]
                                         : ((const volatile int32_t *)step->inputs[1])[i];
-        if (position < 0 || (uint64_t)position > append->room - append->count)
+        if (append->ring)
+            position =
+                (position % (int64_t)append->room + (int64_t)append->room) % (int64_t)append->room;
+        else if (position < 0 || (uint64_t)position > append->room - append->count)
             return inf_fail(err, INF_INVALID, "%zu rows at %" PRId64 " do not fit the %zu of x",
                             append->count, position, append->room);
         checked[i] = (uint32_t)position;
@@ -62,7 +66,11 @@ static void append_part(const void *context, size_t first, size_t count)
         char *y = task->y + part * part_bytes;
         if (task->x != task->y)
             memcpy(y, task->x + part * part_bytes, part_bytes);
-        memcpy(y + position * append->row_bytes, task->rows + part * rows_bytes, rows_bytes);
+        // Rows of a ring that do not fit behind the position are its first ones.
+        size_t behind = INF_MIN(append->count, append->room - position) * append->row_bytes;
+        const char *rows = task->rows + part * rows_bytes;
+        memcpy(y + position * append->row_bytes, rows, behind);
+        memcpy(y, rows + behind, rows_bytes - behind);
     }
 }
 
@@ -94,6 +102,7 @@ static enum inf_code append_create(struct inf_cpu_step *step, struct inf_error *
     append->row_bytes =
         inf_shape_elements(&x->shape) / append->outer / append->room * inf_dtype_size(x->dtype);
     append->wide = at->dtype == INF_DTYPE_I64;
+    append->ring = node->attrs.append.ring;
     inf_native_need_scratch(step, append->items);
     step->prepare = check_positions;
     step->run = append_run;

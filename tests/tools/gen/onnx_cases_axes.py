@@ -134,6 +134,7 @@ def list_written_rows(numbers):
         ("circular-heads", [2, 2, 5, 3], [2, 2, 4, 3], 2, [4, 1], "circular"),
         ("circular-all", [2, 3, 1], [2, 3, 1], 1, [1, 2], "circular"),
         ("circular-again", [2, 3, 2], [2, 2, 2], 1, [3, 8], "circular"),
+        ("circular-far", [2, 3, 2], [2, 2, 2], 1, [5000000003, 2**62], "circular"),
     ):
         for dtype in ("float32", "int32"):
             inputs = [noise(numbers, cache, dtype), noise(numbers, rows, dtype)]

@@ -237,6 +237,31 @@ Test(ref, appends_rows)
     expect_failure("node 'node' (append): 1 rows at -1 do not fit the 3 of x");
 }
 
+Test(ref, appends_rows_to_a_ring)
+{
+    // 5000000003 and -2 are 2 and 1 modulo 3.
+    begin_case(INF_OP_APPEND);
+    one.attrs.append.axis = 1;
+    one.attrs.append.ring = true;
+    add_input(INF_DTYPE_I32, SHAPE(2, 3, 1), I32(1, 2, 3, 4, 5, 6));
+    add_input(INF_DTYPE_I64, SHAPE(2), I64(5000000003, -2));
+    add_input(INF_DTYPE_I32, SHAPE(2, 2, 1), I32(7, 8, 9, 10));
+    expect_output(INF_DTYPE_I32, SHAPE(2, 3, 1), I32(8, 2, 7, 4, 9, 10));
+    // All rows of the ring, and a ring without rows.
+    begin_case(INF_OP_APPEND);
+    one.attrs.append.ring = true;
+    add_input(INF_DTYPE_F32, SHAPE(3), F32(1, 2, 3));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(4));
+    add_input(INF_DTYPE_F32, SHAPE(3), F32(7, 8, 9));
+    expect_output(INF_DTYPE_F32, SHAPE(3), F32(9, 7, 8));
+    begin_case(INF_OP_APPEND);
+    one.attrs.append.ring = true;
+    add_input(INF_DTYPE_F32, SHAPE(0), F32(0));
+    add_input(INF_DTYPE_I32, SHAPE(1), I32(4));
+    add_input(INF_DTYPE_F32, SHAPE(0), F32(0));
+    expect_output(INF_DTYPE_F32, SHAPE(0), F32(0));
+}
+
 static void scatter_nd(enum inf_scatter_kind kind, const int32_t *indices)
 {
     begin_case(INF_OP_SCATTER_ND);
