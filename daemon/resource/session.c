@@ -13,6 +13,9 @@
 //
 //   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
 //
+// If a request writes a few rows over a tensor, the buffer that it replaces differs by these rows
+// only. They are noted, and the next request copies them instead of the tensor (cache_rows.h).
+//
 // A history, to which each request appends rows, stays in `now`: a request writes its rows behind
 // those in use, and inf_session_commit() makes them count. Rewinding counts fewer rows. A
 // forked session shares the buffers of the other one; whichever is changed first gets a copy then.
@@ -79,7 +82,7 @@ static void drop_buffer(struct inf_session_buffer *buffer)
         else
             free(buffer->data - HEADER_BYTES);
     }
-    *buffer = (struct inf_session_buffer){NULL, 0};
+    *buffer = (struct inf_session_buffer){.data = NULL};
 }
 
 static struct inf_session_buffer share_buffer(const struct inf_session_buffer *buffer)
@@ -231,6 +234,7 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
 {
     if (out_new != NULL)
         *out_new = false;
+    buffer->lags = false;
     if (buffer->data != NULL && buffer->capacity >= size_bytes &&
         !inf_session_buffer_is_shared(buffer))
         return INF_OK;
@@ -308,6 +312,7 @@ struct tensor_value {
 static enum inf_code set_value(struct inf_session *session, struct inf_session_tensor *tensor,
                                const struct tensor_value *value, struct inf_error *err) INF_ON_LOOP
 {
+    tensor->next.lags = false;
     INF_TRY(inf_session_buffer_reserve(&tensor->now, value->size_bytes, NULL, err));
     if (value->data != NULL)
         memcpy(tensor->now.data, value->data, value->size_bytes);
@@ -392,6 +397,7 @@ enum inf_code inf_session_commit(struct inf_session *session, const struct inf_s
             tensor->now = tensor->next;
             tensor->next = previous;
         }
+        tensor->next.lags = kept[i].lags;
         tensor->present = true;
         tensor->dtype = kept[i].dtype;
         tensor->shape = kept[i].shape;

@@ -20,6 +20,17 @@ struct inf_job;
 struct inf_session_buffer {
     uint8_t *data;
     size_t capacity;
+    // Of `next`: it has the elements of `now`, but for the rows of the tensor's `lag`.
+    bool lags;
+};
+
+// The most positions that a lag has; a batch of more is copied whole.
+#define INF_SESSION_LAG_MAX 16
+
+// Rows in which two buffers differ: `rows` rows at each position.
+struct inf_session_lag {
+    uint32_t count, rows;
+    uint32_t positions[INF_SESSION_LAG_MAX];
 };
 
 struct inf_session_tensor {
@@ -36,8 +47,10 @@ struct inf_session_tensor {
     bool shrinks;    // the next run moves the rows to a buffer that is no larger than needed
     // While a job that keeps this tensor runs, the worker owns the unused rows.
     struct inf_session_buffer now;
-    struct inf_session_buffer next; // owned by the worker while a job that keeps this tensor runs
-    uint64_t charged_bytes;         // bytes charged to the user for `now` and `next` together
+    // The worker owns `next` and `lag` while a job that keeps this tensor runs.
+    struct inf_session_buffer next;
+    struct inf_session_lag lag; // valid if next.lags
+    uint64_t charged_bytes;     // bytes charged to the user for `now` and `next` together
     char *output; // output of the state pair whose input is this tensor; NULL: there is no pair
     bool shaped;  // true: the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
@@ -161,7 +174,7 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Reserves memory for the next value of a tensor. *out_new is set if the buffer is a new one, whose
+// Reserves memory for the next value of a tensor, for the caller to write. *out_new is set if the buffer is a new one, whose
 // bytes are all 0; NULL: not needed. Any thread may call the function, but only one at a time for
 // the same buffer.
 //
@@ -191,6 +204,7 @@ struct inf_session_kept {
     uint8_t axis;      // valid if `is_history`
     bool is_history;   // as in struct inf_session_tensor
     bool is_extended;  // the job wrote new rows into the present buffer, not a next value
+    bool lags;         // the next value is the present one, but for the rows of the tensor's lag
     uint32_t rows_max; // most rows of a history; 0: no limit
 };
 

@@ -27,6 +27,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/exec/model/model.h"
+#include "daemon/schedule/cache_rows.h"
 #include "daemon/schedule/job_output.h"
 #include "daemon/schedule/result_guard.h"
 #include "proto/core/span.h"
@@ -49,14 +50,17 @@ struct history_run {
     struct inf_job *job;
     const struct inf_history_resources *resources;
     const struct inf_history *history;
-    uint32_t length, room, rows; // rows in use, of a buffer, and new ones
-    uint32_t step;               // see round_room()
+    bool overwrites;              // rows are written over caches of a fixed size
+    const uint8_t *state_outputs; // of struct inf_history: its `caches` if overwrites is set
+    uint32_t length, room, rows;  // rows in use, of a buffer, and new ones
+    uint32_t step;                // see round_room()
     uint32_t state_count;
     struct state states[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS]; // of the inputs, for an empty history
     const void *inputs[INF_LIMIT_TENSORS + 1];
-    void *outputs[INF_LIMIT_TENSORS];
-    int32_t used; // `length` as the run reads it
+    void *outputs[INF_LIMIT_TENSORS + 1];
+    int64_t *positions; // where the run wrote rows over caches; in the worker's memory
+    int32_t used;       // `length` as the run reads it
 };
 
 // --- finding the state of a job ---
@@ -97,61 +101,110 @@ static bool reads_unused_rows(const struct history_run *run)
 {
     const struct inf_job *job = run->job;
     for (uint32_t i = 0; i < job->kept_input_count; i++)
-        if (run->history->outputs[job->kept_inputs[i].port] == INF_HISTORY_NONE &&
+        if (run->state_outputs[job->kept_inputs[i].port] == INF_HISTORY_NONE &&
             job->session->tensors[job->kept_inputs[i].tensor]->room != 0)
             return true;
     return false;
 }
 
+// Fills a state for an input that is extended. Returns false if the session does not keep it in a
+// way that allows that.
+static bool find_state(struct history_run *run, uint32_t input)
+{
+    const struct inf_job *job = run->job;
+    const uint8_t *axes = run->overwrites ? run->history->cache_axes : run->history->axes;
+    struct state *state = &run->states[run->state_count];
+    *state = (struct state){
+        .input = (uint8_t)input, .output = run->state_outputs[input], .axis = axes[input]};
+    state->tensor = find_tensor(job, input, state->output);
+    int64_t rows = job->shapes[input].dims[state->axis];
+    if (state->tensor == NULL || job->outputs[state->output].returned ||
+        (state->tensor->room != 0 && (run->overwrites || state->tensor->axis != state->axis)) ||
+        !init_state(state, &job->shapes[input], state->tensor->dtype))
+        return false;
+    uint32_t *common = run->overwrites ? &run->room : &run->length;
+    if (run->state_count > 0 && rows != *common)
+        return false;
+    *common = (uint32_t)rows;
+    if (!run->overwrites)
+        run->shapes[input].dims[state->axis] = 0;
+    run->state_count++;
+    return true;
+}
+
 static bool find_states(struct history_run *run)
 {
     const struct inf_job *job = run->job;
+    run->state_count = run->length = run->room = 0;
+    run->state_outputs = run->overwrites ? run->history->caches : run->history->outputs;
     for (uint32_t i = 0; i < job->input_count; i++) {
         run->shapes[i] = job->shapes[i];
-        if (run->history->outputs[i] == INF_HISTORY_NONE)
-            continue;
-        struct state *state = &run->states[run->state_count];
-        *state = (struct state){
-            .input = (uint8_t)i, .output = run->history->outputs[i], .axis = run->history->axes[i]};
-        state->tensor = find_tensor(job, i, state->output);
-        int64_t length = job->shapes[i].dims[state->axis];
-        if (state->tensor == NULL || job->outputs[state->output].returned ||
-            (run->state_count > 0 && length != run->length) ||
-            (state->tensor->room != 0 && state->tensor->axis != state->axis) ||
-            !init_state(state, &job->shapes[i], state->tensor->dtype))
+        if (run->state_outputs[i] != INF_HISTORY_NONE && !find_state(run, i))
             return false;
-        run->length = (uint32_t)length;
-        run->shapes[i].dims[state->axis] = 0;
-        run->state_count++;
     }
     return !reads_unused_rows(run);
+}
+
+// Returns the least open size of the inputs that each request gives, without the first axis, which
+// is the batch, and without sizes that contain the length. It is the number of new rows in most
+// models. Returns 1 if there is no such size.
+static int64_t find_least_open_size(const struct history_run *run)
+{
+    const struct inf_graph *graph = inf_model_graph(run->job->served->model);
+    int64_t least = INF_LIMIT_DIM;
+    for (uint32_t i = 0; i < run->job->input_count; i++) {
+        const struct inf_shape *declared = &graph->values[graph->inputs[i].value].shape;
+        if (run->state_outputs[i] != INF_HISTORY_NONE || run->history->axes[i] != INF_HISTORY_NONE)
+            continue;
+        for (int32_t k = 1; k < declared->rank; k++)
+            if (declared->dims[k] == INF_DIM_UNKNOWN)
+                least = INF_MIN(least, run->shapes[i].dims[k]);
+    }
+    return least < INF_LIMIT_DIM ? least : 1;
 }
 
 // Sets the shapes of inputs such as masks to those for an empty history, and *rows to the number of
 // new rows as far as it can be told from the shapes. Returns false if an input is too short.
 static bool reduce_given(struct history_run *run, int64_t *rows)
 {
-    const struct inf_graph *graph = inf_model_graph(run->job->served->model);
-    int64_t least = INF_LIMIT_DIM;
     *rows = 0;
     for (uint32_t i = 0; i < run->job->input_count; i++) {
         uint8_t axis = run->history->axes[i];
-        const struct inf_shape *declared = &graph->values[graph->inputs[i].value].shape;
-        if (run->history->outputs[i] != INF_HISTORY_NONE)
+        if (run->state_outputs[i] != INF_HISTORY_NONE || axis == INF_HISTORY_NONE)
             continue;
-        if (axis != INF_HISTORY_NONE) {
-            run->shapes[i].dims[axis] -= run->length;
-            *rows = INF_MAX(*rows, run->shapes[i].dims[axis]);
-            if (run->shapes[i].dims[axis] < 1)
-                return false;
-        }
-        for (int32_t k = 1; k < declared->rank && axis == INF_HISTORY_NONE; k++)
-            if (declared->dims[k] == INF_DIM_UNKNOWN)
-                least = INF_MIN(least, run->shapes[i].dims[k]);
+        run->shapes[i].dims[axis] -= run->length;
+        *rows = INF_MAX(*rows, run->shapes[i].dims[axis]);
+        if (run->shapes[i].dims[axis] < 1)
+            return false;
     }
     if (*rows == 0)
-        *rows = least < INF_LIMIT_DIM ? least : 1;
+        *rows = find_least_open_size(run);
     return true;
+}
+
+// Prepares a run that writes rows over caches. Sets the length of the history from inputs such as
+// masks, whose size is that of all rows. Returns false if there is no such run.
+static bool plan_overwriting(struct history_run *run, int64_t *rows)
+{
+    int64_t total = 0;
+    run->overwrites = true;
+    if (!run->history->has_caches || !find_states(run))
+        return false;
+    *rows = find_least_open_size(run);
+    for (uint32_t i = 0; i < run->job->input_count; i++)
+        if (run->history->axes[i] != INF_HISTORY_NONE && run->state_outputs[i] == INF_HISTORY_NONE)
+            total = INF_MAX(total, run->shapes[i].dims[run->history->axes[i]]);
+    run->length = total > *rows ? (uint32_t)(total - *rows) : 0;
+    // Without such an input, a history that can grow does.
+    return total <= run->room && (total > 0 || !run->history->grows) && reduce_given(run, &total) &&
+           total == *rows;
+}
+
+// Prepares a run that appends rows to buffers. Returns false if there is no such run.
+static bool plan_appending(struct history_run *run, int64_t *rows)
+{
+    run->overwrites = false;
+    return run->history->grows && find_states(run) && reduce_given(run, rows);
 }
 
 // Returns the number of rows of a buffer that has `rows` at least: a multiple of `step`, or a power
@@ -231,6 +284,42 @@ static size_t tensor_room(const struct state *state)
                                     : (size_t)state->tensor->shape.dims[state->axis];
 }
 
+static struct inf_cache_layout cache_layout(const struct history_run *run,
+                                            const struct state *state)
+{
+    return (struct inf_cache_layout){.outer = state->outer,
+                                     .row_bytes = state->row_bytes,
+                                     .room = run->room,
+                                     .ring = run->history->cache_rings[state->input]};
+}
+
+// Finds the buffer of a cache that the run writes over.
+static enum inf_code bind_cache(struct history_run *run, struct state *state)
+{
+    const struct inf_cache_layout layout = cache_layout(run, state);
+    struct inf_job_output *output = &run->job->outputs[state->output];
+    output->in_place = output->overwrites = true;
+    INF_TRY(inf_cache_rows_begin(state->tensor, &layout, &run->job->result.fault.err));
+    state->memory = state->tensor->next.data;
+    return INF_OK;
+}
+
+// Notes the rows that a run has written over the caches.
+static void note_cache_rows(struct history_run *run, const struct inf_graph *graph)
+{
+    uint32_t port = run->job->output_count;
+    // One list of positions for all caches, or one for each.
+    const struct inf_shape *shape = &graph->values[graph->outputs[port].value].shape;
+    size_t count = (size_t)shape->dims[1];
+    for (uint32_t i = 0; i < run->state_count; i++) {
+        struct state *state = &run->states[i];
+        const struct inf_cache_layout layout = cache_layout(run, state);
+        const int64_t *positions = run->positions + (shape->dims[0] == 1 ? 0 : i * count);
+        run->job->outputs[state->output].lags =
+            inf_cache_rows_note(state->tensor, &layout, positions, count, run->rows);
+    }
+}
+
 // Finds the buffer of a state, and copies the rows to a larger one if that is needed.
 static enum inf_code bind_state(struct history_run *run, struct state *state)
 {
@@ -273,18 +362,29 @@ static void pad_input(const struct history_run *run, uint32_t input, const struc
     clear_rows(&given, to, room, rows, room - rows);
 }
 
+// Returns the bytes of the positions that a run over caches gives.
+static size_t measure_positions(const struct history_run *run, const struct inf_graph *graph)
+{
+    if (!run->overwrites)
+        return 0;
+    const struct inf_value *value = &graph->values[graph->outputs[run->job->output_count].value];
+    return inf_size_align(inf_shape_elements(&value->shape) * sizeof *run->positions +
+                              INF_BLOB_SLACK_BYTES,
+                          ALIGNMENT);
+}
+
 static enum inf_code bind_given(struct history_run *run, const struct inf_graph *graph)
 {
-    size_t used = 0;
+    size_t used = measure_positions(run, graph);
     // Two rounds: the first one adds up the sizes.
     for (int round = 0; round < 2; round++) {
         if (round == 1)
             INF_TRY(inf_batch_memory_reserve(run->resources->memory, used,
                                              &run->job->result.fault.err));
-        used = 0;
+        used = measure_positions(run, graph);
         for (uint32_t i = 0; i < run->job->input_count; i++) {
             const struct inf_value *value = &graph->values[graph->inputs[i].value];
-            if (run->history->outputs[i] != INF_HISTORY_NONE)
+            if (run->state_outputs[i] != INF_HISTORY_NONE)
                 continue;
             run->inputs[i] = run->job->inputs[i];
             if (run->history->axes[i] == INF_HISTORY_NONE)
@@ -307,7 +407,8 @@ static enum inf_code bind_tensors(struct history_run *run, const struct inf_grap
     struct inf_job *job = run->job;
     bool late;
     for (uint32_t i = 0; i < run->state_count; i++) {
-        INF_TRY(bind_state(run, &run->states[i]));
+        INF_TRY(run->overwrites ? bind_cache(run, &run->states[i])
+                                : bind_state(run, &run->states[i]));
         run->inputs[run->states[i].input] = run->states[i].memory;
     }
     INF_TRY(bind_given(run, graph));
@@ -317,6 +418,8 @@ static enum inf_code bind_tensors(struct history_run *run, const struct inf_grap
     assert(!late && "all sizes of a graph with a history are known");
     for (uint32_t i = 0; i < job->output_count; i++)
         run->outputs[i] = inf_job_output_memory(job, i);
+    run->positions = (int64_t *)(void *)run->resources->memory->data;
+    run->outputs[job->output_count] = run->positions;
     return INF_OK;
 }
 
@@ -332,7 +435,7 @@ static enum inf_code acquire_executable(struct history_run *run,
         INF_TRY(inf_model_acquire_history(job->served->model, job->device, options, run->shapes,
                                           run->room, executable, err));
         run->rows = inf_executable_new_rows(*executable);
-        if ((uint64_t)run->length + run->rows <= run->room)
+        if (run->overwrites || (uint64_t)run->length + run->rows <= run->room)
             return INF_OK;
         inf_model_release(job->served->model, executable);
         run->room = round_room((uint64_t)run->length + run->rows, run->step);
@@ -382,27 +485,36 @@ static enum inf_code run_bound(struct history_run *run,
     job->result.end_ns = inf_clock_ns();
     if (code != INF_OK) {
         // The run may have written some of its rows.
-        for (uint32_t i = 0; i < run->state_count; i++)
+        for (uint32_t i = 0; i < run->state_count && !run->overwrites; i++)
             clear_rows(&run->states[i], run->states[i].memory, run->room, run->length, run->rows);
         return code;
     }
     job->history_room = run->room;
+    if (run->overwrites)
+        note_cache_rows(run, inf_executable_graph(executable));
     for (uint32_t i = 0; i < run->state_count; i++) {
         const struct state *state = &run->states[i];
         struct inf_job_output *output = &job->outputs[state->output];
         output->dtype = state->tensor->dtype;
         output->shape = job->shapes[state->input];
-        output->shape.dims[state->axis] = (int64_t)run->length + run->rows;
+        if (!run->overwrites)
+            output->shape.dims[state->axis] = (int64_t)run->length + run->rows;
         output->size_bytes = 0;
     }
     return INF_OK;
 }
 
+// Returns false if an executable was refused, so that another way must be tried.
+static bool is_decided(enum inf_code code)
+{
+    return code != INF_UNSUPPORTED && code != INF_RANGE && code != INF_INVALID;
+}
+
 // Acquires the executable with the largest buffers that are possible. *out_found is false if the
 // job must be run in the usual way.
-static enum inf_code find_executable(struct history_run *run, int64_t rows,
-                                     struct inf_executable **executable, bool *out_found,
-                                     struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code find_appending(struct history_run *run, int64_t rows,
+                                    struct inf_executable **executable, bool *out_found,
+                                    struct inf_error *err) INF_MAY_BLOCK
 {
     static const uint32_t steps[] = {0, ROOM_LEAST, ROOM_STEP_LEAST};
     uint32_t refused_room = 0;
@@ -412,12 +524,44 @@ static enum inf_code find_executable(struct history_run *run, int64_t rows,
         if (!choose_room(run, rows) || run->room == refused_room)
             continue;
         enum inf_code code = acquire_executable(run, run->resources->options, executable, err);
-        *out_found = code != INF_UNSUPPORTED && code != INF_RANGE && code != INF_INVALID;
+        *out_found = is_decided(code);
         if (*out_found)
             return code;
         refused_room = run->room;
     }
     return INF_OK;
+}
+
+// Acquires the executable that writes over the caches. *out_found is false if there is none for so
+// many new rows.
+static enum inf_code find_overwriting(struct history_run *run, int64_t rows,
+                                      struct inf_executable **executable, bool *out_found,
+                                      struct inf_error *err) INF_MAY_BLOCK
+{
+    enum inf_code code = run->room == 0
+                             ? INF_RANGE
+                             : acquire_executable(run, run->resources->options, executable, err);
+    *out_found = is_decided(code);
+    if (code == INF_OK && rows != (int64_t)run->rows) {
+        inf_model_release(run->job->served->model, executable);
+        *out_found = false;
+    }
+    return code;
+}
+
+// Finds the way in which the rows of the job are written, and acquires its executable. *out_found
+// is false if the job must be run in the usual way.
+static enum inf_code find_executable(struct history_run *run, struct inf_executable **executable,
+                                     bool *out_found, struct inf_error *err) INF_MAY_BLOCK
+{
+    enum inf_code code = INF_OK;
+    int64_t rows;
+    *out_found = false;
+    if (plan_overwriting(run, &rows))
+        code = find_overwriting(run, rows, executable, out_found, err);
+    if (!*out_found && plan_appending(run, &rows))
+        code = find_appending(run, rows, executable, out_found, err);
+    return code;
 }
 
 enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_resources *resources,
@@ -427,12 +571,10 @@ enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_reso
         .job = job, .resources = resources, .history = inf_model_history(job->served->model)};
     struct inf_executable *executable = NULL;
     struct inf_error refused;
-    int64_t rows;
     *out_done = false;
-    if (run.history == NULL || job->session == NULL || !find_states(&run) ||
-        !reduce_given(&run, &rows))
+    if (run.history == NULL || job->session == NULL)
         return INF_OK;
-    enum inf_code code = find_executable(&run, rows, &executable, out_done, &refused);
+    enum inf_code code = find_executable(&run, &executable, out_done, &refused);
     if (!*out_done)
         return INF_OK;
     if (code != INF_OK) {
@@ -441,7 +583,7 @@ enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_reso
     }
     code = run_bound(&run, executable);
     inf_model_release(job->served->model, &executable);
-    if (code == INF_INVALID && run.history->checks_positions) {
+    if (code == INF_INVALID && run.history->checks_positions && !run.overwrites) {
         // The rows may have to be written elsewhere; if not, the usual way fails in the same way.
         inf_job_forget_history(job);
         inf_fault_init(&job->result.fault);

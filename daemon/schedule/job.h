@@ -36,6 +36,8 @@ struct inf_job_output {
     // The run wrote the output into memory of the session, behind rows that were there: into the
     // present buffer of the session tensor, or its next one if `moved` is set.
     bool in_place, moved;
+    bool overwrites; // the rows were written over rows of the next buffer, which has the others
+    bool lags;       // as in struct inf_session_kept
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;
@@ -121,7 +123,8 @@ struct inf_job {
         uint32_t flags;     // flags of enum inf_infer_flag
         uint32_t worker;    // slot of the worker that ran the job
     } result;
-    // Set by the worker: rows of the buffers that the run extended in place; 0: it extended none.
+    // Set by the worker: rows of the buffers that the run extended in place, or whose rows it wrote
+    // over; 0: it did neither.
     uint32_t history_room;
 
     // The fields from `place` to `shared` are guarded by the mutex of the device queue.

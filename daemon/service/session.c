@@ -320,7 +320,10 @@ enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *
                 kept[i].rows_max = job->served->config.max_length;
                 kept[i].axis = history->axes[k];
             }
-        if (!output->in_place)
+        kept[i].lags = output->lags;
+        if (output->in_place && output->overwrites)
+            kept[i].is_history = false;
+        if (!output->in_place || output->overwrites)
             continue;
         kept[i].room = job->history_room;
         kept[i].is_extended = !output->moved;

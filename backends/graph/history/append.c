@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds outputs that append rows to an input. They have one of two forms: a concatenation of the
-// input and the rows, or rows that are written to positions that a run computes. In the second
-// form, zeros are put behind the input, the rows are written over them, and all rows behind the new
+// Finds outputs that append rows to an input. They have one of three forms: a concatenation of the
+// input and the rows; the operator append alone, which writes over rows of the input; or rows that
+// are written to positions that a run computes. In the last form, zeros are put behind the input, the rows are written over them, and all rows behind the new
 // ones are set to zero. GroupQueryAttention is imported in this form, because its inputs tell how
 // much of its cache is used:
 //
@@ -10,8 +10,9 @@
 //     append      k k k n n
 //     select      k k k n n        zeros from position 5 on
 //
-// In the second form, a run must find the positions behind the rows of the input. Other ones would
-// overwrite rows that the session has, and would leave rows that must be zeros.
+// If the last form grows, a run must find the positions behind the rows of the input. Other ones
+// would overwrite rows that the session has, and would leave rows that must be zeros. If there are
+// no zeros to put behind the input, it overwrites rows.
 #include "backends/graph/history/append.h"
 
 #include "backends/graph/history/sample.h"
@@ -31,7 +32,8 @@ static bool take_concat(const struct inf_graph *graph, const struct inf_node *no
     const struct inf_value *input = &graph->values[node->inputs[0]];
     append->input = node->inputs[0];
     append->rows = node->inputs[1];
-    append->positions = INF_VALUE_NONE;
+    append->positions = append->kept = INF_VALUE_NONE;
+    append->grows = true;
     append->axis = node->attrs.concat.axis;
     if (append->axis < 0)
         append->axis += input->shape.rank;
@@ -88,14 +90,36 @@ static bool take_kept(const struct inf_graph *graph, uint32_t kept,
            find_root(graph, end->inputs[1]) == positions;
 }
 
+// Fills *append from a node that writes rows over an input of the graph. Returns false if the node
+// does something else.
+static bool take_write(const struct inf_graph *graph, const struct inf_node *node,
+                       struct inf_history_append *append)
+{
+    const struct inf_value *input = &graph->values[node->inputs[0]];
+    int32_t axis = node->attrs.append.axis, rank = input->shape.rank;
+    *append = (struct inf_history_append){.input = node->inputs[0],
+                                          .rows = node->inputs[2],
+                                          .positions = node->inputs[1],
+                                          .axis = axis < 0 ? axis + rank : axis,
+                                          .overwrites = true,
+                                          .ring = node->attrs.append.ring,
+                                          .kept = INF_VALUE_NONE};
+    return input->producer == INF_NODE_NONE && input->data == NULL && rank >= 1 &&
+           append->axis >= 1;
+}
+
 bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
                              struct inf_history_append *append)
 {
     const struct inf_node *node = maker_of(graph, value);
+    *append = (struct inf_history_append){.input = INF_VALUE_NONE};
+    if (node != NULL && node->op == INF_OP_APPEND)
+        return take_write(graph, node, append);
     if (node == NULL || node->op != INF_OP_SELECT)
         return take_concat(graph, node, append);
     const struct inf_node *write = maker_of(graph, node->inputs[1]);
-    if (write == NULL || write->op != INF_OP_APPEND || !is_zeros(graph, node->inputs[2]) ||
+    if (write == NULL || write->op != INF_OP_APPEND || write->attrs.append.ring ||
+        !is_zeros(graph, node->inputs[2]) ||
         !take_concat(graph, maker_of(graph, write->inputs[0]), append) ||
         !is_zeros(graph, append->rows) || graph->values[write->inputs[1]].dtype != INF_DTYPE_I32)
         return false;
@@ -104,6 +128,7 @@ bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
         return false;
     append->rows = write->inputs[2];
     append->positions = write->inputs[1];
+    append->overwrites = true;
     return take_kept(graph, node->inputs[0], append);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs that are an input with new rows behind it. Private to history.h.
+// Outputs that are an input with new rows behind it, or over rows of it. Private to history.h.
 #ifndef INF_BACKENDS_GRAPH_HISTORY_APPEND_H
 #define INF_BACKENDS_GRAPH_HISTORY_APPEND_H
 
@@ -9,17 +9,20 @@
 struct inf_history_append {
     uint32_t input; // the input, by its value
     uint32_t rows;  // the value with the new rows
-    // i32 [batch]: the row at which the new rows begin; INF_VALUE_NONE: behind the input's rows
+    // [batch]: the row at which the new rows begin; INF_VALUE_NONE: behind the input's rows
     uint32_t positions;
     int32_t axis;
-    // Valid if there are positions: the rows that stay are those for which `kept` is true, that is,
-    // keys < positions + count.
+    bool grows;      // the value may have more rows than the input
+    bool overwrites; // the value may have as many rows as the input; there are positions
+    bool ring;       // positions count modulo the rows of the input
+    // The rows that stay are those for which `kept` is true, that is, keys < positions + count.
+    // INF_VALUE_NONE: all stay.
     uint32_t kept, keys, count;
 };
 
 // Returns true if `value` is an input of the graph with new rows behind it, along an axis whose
-// size is not known, and fills *append. If append->positions is set, the caller must also call
-// inf_history_append_keeps_rows().
+// size is not known, or over rows of it, and fills *append. If append->kept is set, the caller must
+// also call inf_history_append_keeps_rows().
 bool inf_history_find_append(const struct inf_graph *graph, uint32_t value,
                              struct inf_history_append *append);
 

@@ -30,7 +30,10 @@
 
 struct builder {
     const struct inf_graph *source;
-    const struct inf_history *history;
+    // For writes over caches: `outputs` has the caches, and `axes` has no axis of a cache.
+    struct inf_history history;
+    bool overwrites;
+    const uint8_t *row_axes; // the axis along which the output of each input has new rows
     struct inf_history_samples samples;
     // The last two samples, for the lengths C and C - 1; borrowed from `samples`.
     const struct inf_graph *longest, *second;
@@ -46,6 +49,7 @@ struct builder {
         uint32_t value;
     } biases[BIASES_MAX];
     uint32_t bias_count;
+    uint32_t positions[INF_LIMIT_TENSORS]; // of the rows that are written to each input
     struct inf_error *err;
 };
 
@@ -205,8 +209,8 @@ static uint32_t find_appended_input(const struct builder *b, const struct inf_no
                                     struct inf_history_append *append)
 {
     for (uint32_t i = 0; i < b->source->input_count; i++)
-        if (b->history->outputs[i] != INF_HISTORY_NONE &&
-            b->source->outputs[b->history->outputs[i]].value == node->outputs[0] &&
+        if (b->history.outputs[i] != INF_HISTORY_NONE &&
+            b->source->outputs[b->history.outputs[i]].value == node->outputs[0] &&
             inf_history_find_append(b->source, node->outputs[0], append))
             return i;
     return b->source->input_count;
@@ -237,15 +241,20 @@ static enum inf_code translate_append(struct builder *b, const struct inf_node *
 {
     uint32_t inputs[3];
     union inf_attrs attrs = {0};
-    attrs.append.axis = b->history->axes[input];
+    attrs.append.axis = b->row_axes[input];
+    attrs.append.ring = append->ring;
     attrs.append.in_place = true;
     inputs[0] = b->graph->inputs[input].value;
     INF_TRY(operand_of(b, append->rows, &inputs[2]));
     if (b->values[append->rows].axis >= 0 ||
-        (append->positions != INF_VALUE_NONE && !inf_history_append_keeps_rows(b->longest, append)))
+        (append->kept != INF_VALUE_NONE && !inf_history_append_keeps_rows(b->longest, append)))
         return inf_fail(b->err, INF_UNSUPPORTED, "node '%s' appends a part of the history",
                         node->name);
-    INF_TRY(emit_positions(b, append->positions, &inputs[1]));
+    if (b->overwrites)
+        INF_TRY(operand_of(b, append->positions, &inputs[1]));
+    else
+        INF_TRY(emit_positions(b, append->positions, &inputs[1]));
+    b->positions[input] = inputs[1];
     return emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs, &b->map[node->outputs[0]]);
 }
 
@@ -431,7 +440,7 @@ static enum inf_code translate_nodes(struct builder *b)
         uint32_t value;
         bool appended = false;
         for (uint32_t k = 0; k < b->source->input_count; k++)
-            appended |= b->history->outputs[k] == i;
+            appended |= b->history.outputs[k] == i;
         if (!appended && b->values[port->value].axis >= 0)
             return inf_fail(b->err, INF_UNSUPPORTED, "output '%s' grows with the history",
                             port->name);
@@ -439,6 +448,29 @@ static enum inf_code translate_nodes(struct builder *b)
         INF_TRY(inf_graph_add_output(b->graph, port->name, value, b->err));
     }
     return INF_OK;
+}
+
+// Adds the output that tells where rows were written. One list of positions is enough if all caches
+// have the same.
+static enum inf_code add_positions_output(struct builder *b)
+{
+    uint32_t lists[INF_LIMIT_TENSORS], count = 0, value;
+    union inf_attrs concat = {0}, expand = {0};
+    bool same = true;
+    expand.expand_dims.axes = (struct inf_ints){.count = 1};
+    for (uint32_t i = 0; i < b->source->input_count; i++)
+        if (b->history.outputs[i] != INF_HISTORY_NONE) {
+            lists[count++] = b->positions[i];
+            same = same && lists[count - 1] == lists[0];
+        }
+    if (same)
+        count = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        INF_TRY(emit_cast(b, lists[i], INF_DTYPE_I64, &lists[i]));
+        INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &lists[i], 1, &expand, &lists[i]));
+    }
+    INF_TRY(emit_node(b, INF_OP_CONCAT, "history", lists, count, &concat, &value));
+    return inf_graph_add_output(b->graph, "#positions", value, b->err);
 }
 
 // --- inputs, samples and memory ---
@@ -449,15 +481,15 @@ static enum inf_code add_inputs(struct builder *b, uint32_t room)
         const struct inf_port *port = &b->source->inputs[i];
         const struct inf_value *value = &b->longest->values[port->value];
         struct inf_shape shape = value->shape;
-        bool appended = b->history->outputs[i] != INF_HISTORY_NONE;
+        bool appended = b->history.outputs[i] != INF_HISTORY_NONE;
         uint32_t input;
         if (appended)
-            shape.dims[b->history->axes[i]] = room;
+            shape.dims[b->row_axes[i]] = room;
         INF_TRY(inf_graph_add_value(b->graph, value->name, value->dtype, &shape, &input, b->err));
         INF_TRY(inf_graph_add_input(b->graph, port->name, input, b->err));
         // Nodes other than those that append must not read a buffer.
         b->map[port->value] = appended ? INF_VALUE_NONE : input;
-        b->zero[port->value] = !appended && b->history->axes[i] != INF_HISTORY_NONE;
+        b->zero[port->value] = !appended && b->history.axes[i] != INF_HISTORY_NONE;
     }
     uint32_t capacity;
     INF_TRY(inf_graph_add_value(b->graph, "history", INF_DTYPE_I32, &(struct inf_shape){0},
@@ -475,10 +507,25 @@ static enum inf_code take_sample(struct builder *b, const struct inf_evaluator *
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     for (uint32_t i = 0; i < b->source->input_count; i++) {
         shapes[i] = request->shapes[i];
-        if (b->history->axes[i] != INF_HISTORY_NONE)
-            shapes[i].dims[b->history->axes[i]] += length;
+        if (b->history.axes[i] != INF_HISTORY_NONE)
+            shapes[i].dims[b->history.axes[i]] += length;
     }
     return inf_history_sample(b->source, evaluator, shapes, out_sample, b->err);
+}
+
+// Returns the rows that an output appends to an input in a sample; 0 if it does something else.
+static int64_t count_rows_of(const struct builder *b, const struct inf_graph *sample,
+                             uint32_t input, int64_t length)
+{
+    uint32_t output = b->source->outputs[b->history.outputs[input]].value;
+    const struct inf_shape *x = &sample->values[b->source->inputs[input].value].shape;
+    const struct inf_shape *y = &sample->values[output].shape;
+    struct inf_history_append append;
+    if (!b->overwrites)
+        return y->dims[b->row_axes[input]] - length;
+    if (!inf_history_find_append(b->source, output, &append) || !inf_shape_equal(x, y))
+        return 0;
+    return sample->values[append.rows].shape.dims[append.axis];
 }
 
 // Returns the rows that each output appends in a sample; 0 if their numbers differ.
@@ -486,10 +533,9 @@ static int64_t count_rows(const struct builder *b, const struct inf_graph *sampl
 {
     int64_t rows = -1;
     for (uint32_t i = 0; i < b->source->input_count; i++) {
-        if (b->history->outputs[i] == INF_HISTORY_NONE)
+        if (b->history.outputs[i] == INF_HISTORY_NONE)
             continue;
-        uint32_t output = sample->outputs[b->history->outputs[i]].value;
-        int64_t more = sample->values[output].shape.dims[b->history->axes[i]] - length;
+        int64_t more = count_rows_of(b, sample, i, length);
         if (rows >= 0 && more != rows)
             return 0;
         rows = more;
@@ -547,6 +593,8 @@ static enum inf_code build_graph(struct builder *b, const struct inf_evaluator *
     INF_TRY(inf_graph_create_inside(&b->graph, b->source, b->err));
     INF_TRY(add_inputs(b, request->room));
     INF_TRY(translate_nodes(b));
+    if (b->overwrites)
+        INF_TRY(add_positions_output(b));
     return inf_shape_infer(b->graph, b->err);
 }
 
@@ -556,7 +604,15 @@ enum inf_code inf_history_build(const struct inf_graph *graph,
                                 struct inf_graph **out_graph, uint32_t *out_rows,
                                 struct inf_error *err)
 {
-    struct builder b = {.source = graph, .history = request->history, .err = err};
+    struct builder b = {.source = graph, .history = *request->history, .err = err};
+    b.overwrites = inf_history_overwrites(request);
+    b.row_axes = request->history->axes;
+    for (uint32_t i = 0; b.overwrites && i < graph->input_count; i++) {
+        if (b.history.outputs[i] != INF_HISTORY_NONE)
+            b.history.axes[i] = INF_HISTORY_NONE;
+        b.history.outputs[i] = b.history.caches[i];
+        b.row_axes = request->history->cache_axes;
+    }
     enum inf_code code = build_graph(&b, evaluator, request, out_rows);
     if (code == INF_OK) {
         *out_graph = b.graph;

@@ -22,23 +22,34 @@ static uint32_t find_input(const struct inf_graph *graph, uint32_t value)
     return input;
 }
 
-// Records the inputs to which an output appends rows. Returns the number of them.
-static uint32_t find_appended(const struct inf_graph *graph, struct inf_history *history)
+// Records the inputs to which an output appends rows.
+static void find_appended(const struct inf_graph *graph, struct inf_history *history)
 {
-    uint32_t count = 0;
     for (uint32_t i = 0; i < graph->output_count; i++) {
         struct inf_history_append append;
         if (!inf_history_find_append(graph, graph->outputs[i].value, &append))
             continue;
         uint32_t input = find_input(graph, append.input);
-        if (input == graph->input_count || history->outputs[input] != INF_HISTORY_NONE)
+        if (input == graph->input_count || history->outputs[input] != INF_HISTORY_NONE ||
+            history->caches[input] != INF_HISTORY_NONE)
             continue;
-        history->outputs[input] = (uint8_t)i;
-        history->axes[input] = (uint8_t)append.axis;
-        history->checks_positions |= append.positions != INF_VALUE_NONE;
-        count++;
+        if (append.grows) {
+            history->outputs[input] = (uint8_t)i;
+            history->axes[input] = (uint8_t)append.axis;
+            history->checks_positions |= append.positions != INF_VALUE_NONE;
+            history->grows = true;
+        }
+        if (append.overwrites) {
+            history->caches[input] = (uint8_t)i;
+            history->cache_axes[input] = (uint8_t)append.axis;
+            history->cache_rings[input] = append.ring;
+            history->has_caches = true;
+        }
     }
-    return count;
+    // A run either appends rows to all inputs or writes over all.
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        if (history->outputs[i] != INF_HISTORY_NONE && history->caches[i] == INF_HISTORY_NONE)
+            history->has_caches = false;
 }
 
 // The open sizes of the inputs that each request gives, without the first axis, which is the batch.
@@ -132,11 +143,24 @@ bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator 
 {
     memset(history->axes, INF_HISTORY_NONE, sizeof history->axes);
     memset(history->outputs, INF_HISTORY_NONE, sizeof history->outputs);
-    history->checks_positions = false;
+    memset(history->caches, INF_HISTORY_NONE, sizeof history->caches);
+    history->checks_positions = history->grows = history->has_caches = false;
     if (graph->input_count >= INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS ||
-        graph->subgraph_count > 0 || evaluator->run == NULL || find_appended(graph, history) == 0)
+        graph->subgraph_count > 0 || evaluator->run == NULL)
         return false;
+    find_appended(graph, history);
+    if (!history->grows)
+        return history->has_caches;
     // A model may take one token at a time only.
     return find_given(graph, evaluator, history, TRIAL_ROWS) ||
            find_given(graph, evaluator, history, 1);
+}
+
+bool inf_history_overwrites(const struct inf_history_request *request)
+{
+    const struct inf_history *history = request->history;
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        if (history->outputs[i] != INF_HISTORY_NONE)
+            return history->has_caches && request->shapes[i].dims[history->axes[i]] != 0;
+    return history->has_caches;
 }

@@ -369,6 +369,89 @@ Test(history, rows_that_become_zeros_are_those_behind_the_new_ones)
     }
 }
 
+// Makes the model x [1, n, SIZE], at [1], cache [1, ROOM, SIZE] -> y [1, SIZE], rows [1, ROOM,
+// SIZE]: x is written over the cache, and y is the sum of its rows. `reads` adds the first row that
+// the cache has before.
+static struct inf_model *make_cache_model(bool reads, struct inf_device **device)
+{
+    struct inf_graph *graph = NULL;
+    struct inf_model *model;
+    struct inf_error err;
+    uint32_t at;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
+    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    cr_assert_eq(inf_graph_add_value(graph, "at", INF_DTYPE_I64, &INF_SHAPE(1), &at, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "at", at, NULL), INF_OK);
+    uint32_t cache = add_input(&b, "cache", INF_SHAPE(1, ROOM, SIZE));
+    struct inf_build_node append = inf_build_describe(INF_OP_APPEND, cache, at, x);
+    append.attrs.append.axis = 1;
+    append.attrs.append.ring = true;
+    uint32_t rows = inf_build_value(&b, &append);
+    uint32_t y = reduce_rows(&b, INF_REDUCE_SUM, rows, 1);
+    if (reads)
+        y = inf_build_add(&b, y, inf_build_slice(&b, cache, 1, 0, 1, 1));
+    cr_assert_eq(b.code, INF_OK, "%s", err.text);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "rows", rows, NULL), INF_OK);
+    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
+                 err.text);
+    return model;
+}
+
+static const struct inf_shape cache_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1),
+                                                INF_SHAPE(1, ROOM, SIZE)};
+
+Test(history, rows_are_written_over_a_cache_in_place)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_cache_model(false, &device);
+    const struct inf_history *history = inf_model_history(model);
+    cr_assert(history != NULL && history->has_caches && !history->grows);
+    cr_assert(history->caches[2] == 1 && history->cache_axes[2] == 1 && history->cache_rings[2]);
+    cr_assert_eq(history->caches[0], INF_HISTORY_NONE);
+    struct inf_executable *executable = NULL;
+    struct inf_error err;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    cr_assert_eq(
+        inf_model_acquire_history(model, device, &options, cache_shapes, ROOM, &executable, &err),
+        INF_OK, "%s", err.text);
+    cr_assert_eq(inf_executable_new_rows(executable), 2);
+    float cache[ROOM * SIZE + 16], x[2 * SIZE + 16] = {7, 7, 7, 9, 9, 9}, y[SIZE];
+    for (int i = 0; i < ROOM * SIZE; i++)
+        cache[i] = 1;
+    // The second row goes to the beginning of the ring.
+    const int64_t at = 5 * ROOM - 1;
+    int64_t positions = 0;
+    const int32_t length = 0;
+    const void *inputs[] = {x, &at, cache, &length};
+    void *outputs[] = {y, NULL, &positions};
+    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(positions, at);
+    for (int c = 0; c < SIZE; c++) {
+        cr_assert_eq(y[c], ROOM - 2 + 7 + 9);
+        for (int row = 0; row < ROOM; row++)
+            cr_assert_eq(cache[row * SIZE + c], row == 0 ? 9 : row == ROOM - 1 ? 7 : 1);
+    }
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+Test(history, a_cache_that_is_read_before_it_is_written_is_refused)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_cache_model(true, &device);
+    cr_assert_not_null(inf_model_history(model));
+    cr_assert_eq(try_history(model, device, cache_shapes), INF_UNSUPPORTED);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
 Test(history, a_buffer_without_room_for_the_new_rows_is_refused)
 {
     struct inf_device *device;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problem: a step writes one row to each cache of a decoder, and a request that fails must
+// leave the caches as they were. A copy of each cache for each step would cost more than the step.
+//
+// The idea: a session tensor has two buffers, and the next value differs from the present one by
+// the rows of one request. The buffer that a commit replaces lags behind by exactly these rows. The
+// next request copies them, and then writes its own rows:
+//
+//              now            next
+//   step 3     a b c .        a b . .     copy row 2, write row 3
+//   commit     a b c d        a b c .     the buffers are swapped; row 3 is noted
+//
+// A buffer that any other run has written, or a run that failed, is copied whole.
+#include "daemon/schedule/cache_rows.h"
+
+#include <string.h>
+
+// Copies `count` rows of the sequence of rows `outer` from row `first` on.
+static void copy_rows(const struct inf_session_tensor *tensor,
+                      const struct inf_cache_layout *layout, size_t outer, size_t first,
+                      size_t count)
+{
+    size_t offset = (outer * layout->room + first) * layout->row_bytes;
+    memcpy(tensor->next.data + offset, tensor->now.data + offset, count * layout->row_bytes);
+}
+
+static void copy_lag(const struct inf_session_tensor *tensor, const struct inf_cache_layout *layout)
+{
+    const struct inf_session_lag *lag = &tensor->lag;
+    for (size_t i = 0; i < layout->outer; i++) {
+        size_t first = lag->positions[i / (layout->outer / lag->count)];
+        size_t behind = INF_MIN(lag->rows, layout->room - first);
+        copy_rows(tensor, layout, i, first, behind);
+        copy_rows(tensor, layout, i, 0, lag->rows - behind);
+    }
+}
+
+enum inf_code inf_cache_rows_begin(struct inf_session_tensor *tensor,
+                                   const struct inf_cache_layout *layout, struct inf_error *err)
+{
+    size_t size_bytes = layout->outer * layout->room * layout->row_bytes;
+    bool lags = tensor->next.lags && !inf_session_buffer_is_shared(&tensor->next);
+    INF_TRY(inf_session_buffer_reserve(&tensor->next, size_bytes, NULL, err));
+    if (lags)
+        copy_lag(tensor, layout);
+    else
+        memcpy(tensor->next.data, tensor->now.data, size_bytes);
+    return INF_OK;
+}
+
+bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cache_layout *layout,
+                         const int64_t *positions, size_t count, uint32_t rows)
+{
+    struct inf_session_lag *lag = &tensor->lag;
+    if (count < 1 || count > INF_SESSION_LAG_MAX || layout->outer % count != 0 ||
+        rows > layout->room)
+        return false;
+    *lag = (struct inf_session_lag){.count = (uint32_t)count, .rows = rows};
+    for (size_t i = 0; i < count; i++) {
+        int64_t room = layout->room, at = positions[i];
+        if (layout->ring)
+            at = (at % room + room) % room;
+        else if (at < 0 || at > room - rows)
+            return false;
+        lag->positions[i] = (uint32_t)at;
+    }
+    return true;
+}
