@@ -465,6 +465,22 @@ INFERD_API int inferd_session_open_model(inferd_client *client, const char *mode
                                          const char *version, inferd_session **session,
                                          struct inferd_error *err);
 
+// How a session begins. Zero-initialise it; members that are 0 or NULL are not set.
+typedef struct inferd_session_options {
+    const char *model, *version; // the pairs of this model, or those of `states`
+    const inferd_session_state *states;
+    size_t count;
+    // Most rows of a history, such as the keys and values of a decoder. The daemon makes room for
+    // them at the first request, and a request that needs more fails. If the model has such a limit
+    // too, the smaller one counts. 0: no limit of the session.
+    unsigned max_length;
+} inferd_session_options;
+
+// Opens a session as inferd_session_open() or inferd_session_open_model() does, with options.
+INFERD_API int inferd_session_open_with(inferd_client *client,
+                                        const inferd_session_options *options,
+                                        inferd_session **session, struct inferd_error *err);
+
 // Opens a session that begins with the tensors of `session`, for example to continue a text in two
 // ways. Both share memory until one of them changes. All requests of `session` must have been
 // answered (else INFERD_PRECONDITION). Blocks until the daemon has answered, at most 10 s. The

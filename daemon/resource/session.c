@@ -152,6 +152,13 @@ static void free_session(struct inf_session *session) INF_ON_LOOP
     free(session);
 }
 
+uint32_t inf_session_max_length(const struct inf_session *session, uint32_t rows_max)
+{
+    if (session->max_length == 0 || rows_max == 0)
+        return INF_MAX(session->max_length, rows_max);
+    return INF_MIN(session->max_length, rows_max);
+}
+
 void inf_session_note_use(struct inf_session *session)
 {
     session->last_use = ++session->counters->session_uses;
@@ -368,11 +375,10 @@ static enum inf_code check_kept(struct inf_session *session, const struct inf_se
 {
     struct inf_session_tensor *tensor = session->tensors[kept->index];
     if (kept->is_history && kept->rows_max > 0 && kept->shape.dims[kept->axis] > kept->rows_max)
-        return inf_fail_reason(err, INF_RANGE, INF_REASON_BAD_PARAMETER,
-                               "session %" PRIu64 ": '%s' would have %" PRId64
-                               " rows, and max_length of the model is %u",
-                               session->id, tensor->name, kept->shape.dims[kept->axis],
-                               kept->rows_max);
+        return inf_fail_reason(
+            err, INF_RANGE, INF_REASON_BAD_PARAMETER,
+            "session %" PRIu64 ": '%s' would have %" PRId64 " rows, and max_length is %u",
+            session->id, tensor->name, kept->shape.dims[kept->axis], kept->rows_max);
     return charge_tensor(session, tensor, err);
 }
 
@@ -501,6 +507,7 @@ static enum inf_code copy_session(struct inf_session_table *table, struct inf_se
     struct inf_session *source;
     INF_TRY(inf_session_find(table, source_id, &source, err));
     INF_TRY(check_idle(source, err));
+    session->max_length = inf_session_max_length(source, session->max_length);
     if (source->model != NULL)
         INF_TRY(inf_session_bind_model(session, source->model, err));
     for (uint32_t i = 0; i < source->tensor_count; i++)
@@ -523,6 +530,7 @@ static enum inf_code create_session(struct inf_session_table *table,
     session->references = 1;
     session->user = inf_quota_ref(table->user);
     session->counters = table->counters;
+    session->max_length = message->max_length;
     session->counters->sessions++;
     inf_session_note_use(session);
     enum inf_code code = charge_fixed(session, sizeof *session, err);

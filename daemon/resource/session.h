@@ -61,7 +61,8 @@ struct inf_session {
     struct inf_session *next; // link of the connection's list of sessions
     // Number of the last use among all uses of sessions; negative: it was in an earlier process.
     int64_t last_use;
-    bool is_kept; // inf_session_choice_decide() has chosen the session
+    bool is_kept;        // inf_session_choice_decide() has chosen the session
+    uint32_t max_length; // most rows of a history; 0: the session sets no limit
     // One reference for each job, and one for the connection while the session is open.
     uint32_t references;
     uint32_t tensor_count;
@@ -138,6 +139,10 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
 // INF_EXHAUSTED  (QUOTA_BYTES) the sessions of the model would have too much memory.
 enum inf_code inf_session_bind_model(struct inf_session *session, struct inf_model_quota *model,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Returns the most rows of a history of the session if the model allows `rows_max`. 0 stands for no
+// limit.
+uint32_t inf_session_max_length(const struct inf_session *session, uint32_t rows_max);
 
 // Records that a session is used now, so that a restart keeps it rather than older ones.
 void inf_session_note_use(struct inf_session *session) INF_ON_LOOP;

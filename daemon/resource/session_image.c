@@ -29,7 +29,8 @@ struct image_header {
 
 struct image_session {
     uint64_t id;
-    uint32_t tensor_count;
+    // Both in 32 bits, which are the number of tensors if there is no max_length.
+    uint32_t tensor_count : 11, max_length : 21;
     uint32_t age; // uses of all sessions since the last use of this one; 0: not known
 };
 
@@ -154,6 +155,7 @@ static void write_session(struct image_writer *writer, const struct inf_session 
     const int64_t age = session->counters->session_uses - session->last_use;
     const struct image_session head = {.id = session->id,
                                        .tensor_count = session->tensor_count,
+                                       .max_length = session->max_length,
                                        .age = (uint32_t)INF_MIN(age, UINT32_MAX)};
     write_part(writer, &head, sizeof head);
     for (uint32_t i = 0; i < session->tensor_count; i++)
@@ -280,9 +282,10 @@ static enum inf_code read_session(struct inf_session_table *table, struct inf_sp
 {
     struct inf_session *session = NULL;
     const struct image_session *head = take_part(image, sizeof *head);
-    if (head == NULL || head->id == 0 || head->tensor_count > INF_LIMIT_SESSION_TENSORS)
+    if (head == NULL || head->id == 0 || head->tensor_count > INF_LIMIT_SESSION_TENSORS ||
+        head->max_length > INF_LIMIT_HISTORY_ROWS)
         return refuse_image(err);
-    *message = (struct inf_session_message){.session_id = head->id};
+    *message = (struct inf_session_message){.session_id = head->id, .max_length = head->max_length};
     for (uint32_t i = 0; i < head->tensor_count; i++) {
         INF_TRY(take_tensor(image, &parts[i], err));
         if (parts[i].output == NULL)

@@ -237,12 +237,13 @@ static bool fits_session(const struct history_run *run, uint32_t room)
 }
 
 // Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit. New
-// buffers have room for the longest history that the model's settings allow. Returns false if there
+// buffers have room for the longest history that the session or the model's settings allow. Returns false if there
 // is no such number.
 static bool choose_room(struct history_run *run, int64_t rows)
 {
     uint64_t wanted = INF_MAX((uint64_t)run->length, 4) + (uint64_t)rows;
-    uint64_t longest = INF_MAX(wanted, run->job->served->config.max_length);
+    uint64_t longest = INF_MAX(
+        wanted, inf_session_max_length(run->job->session, run->job->served->config.max_length));
     run->room = run->states[0].tensor->room;
     for (uint32_t i = 0; i < run->state_count; i++)
         if (run->states[i].tensor->room != run->room || run->states[i].tensor->shrinks)

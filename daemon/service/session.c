@@ -317,7 +317,8 @@ enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *
         for (uint32_t k = 0; history != NULL && k < job->input_count; k++)
             if (history->outputs[k] == port->port) {
                 kept[i].is_history = true;
-                kept[i].rows_max = job->served->config.max_length;
+                kept[i].rows_max =
+                    inf_session_max_length(job->session, job->served->config.max_length);
                 kept[i].axis = history->axes[k];
             }
         kept[i].lags = output->lags;

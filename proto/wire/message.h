@@ -273,6 +273,7 @@ struct inf_session_message {
     uint64_t session_id;
     uint64_t fork_of;       // SessionOpen: the session to copy; 0: none
     uint64_t length;        // SessionRewind: rows of the history that stay
+    uint32_t max_length;    // SessionOpen: most rows of a history; 0: not set
     bool release;           // SessionRewind: give back the memory of the other rows
     const char *model_name; // use the pairs of this model; "": those in `states`
     const char *model_version;

@@ -65,6 +65,11 @@ static enum inf_code decode_open(union inf_message *message, const void *from,
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "states and a model_name, wanted one of them");
     }
+    session->max_length = wire->max_length;
+    if (session->max_length > INF_LIMIT_HISTORY_ROWS)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "max_length is %u, at most %u", session->max_length,
+                               INF_LIMIT_HISTORY_ROWS);
     session->fork_of = wire->fork_of;
     if (wire->fork_of != 0 && (wire->n_states != 0 || wire->model_name[0] != '\0'))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
@@ -80,6 +85,7 @@ static enum inf_code encode_open(const union inf_message *message, void *to,
     assert(session->state_count <= INF_LIMIT_SESSION_TENSORS);
     wire->session_id = session->session_id;
     wire->fork_of = session->fork_of;
+    wire->max_length = session->max_length;
     wire->model_name = inf_wire_text(session->model_name);
     wire->model_version = inf_wire_text(session->model_version);
     wire->n_states = session->state_count;

@@ -25,6 +25,9 @@ static void print_requests(void)
     FIELD(inferd_request, priority);
     FIELD(inferd_request, session);
     FIELD(inferd_request, order_key);
+    STRUCT(inferd_session_options);
+    FIELD(inferd_session_options, states);
+    FIELD(inferd_session_options, max_length);
     STRUCT(inferd_session_state);
     FIELD(inferd_session_state, rank);
     FIELD(inferd_session_state, shape);

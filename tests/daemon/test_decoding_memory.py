@@ -139,7 +139,7 @@ class DecodingMemory(unittest.TestCase):
             self.feed(session, 99)
             self.assertEqual(self.charged(), 1024 * ROW_BYTES)
         for rows in (8, 400):
-            with self.assertRaisesRegex(inferd.Error, 'OUT_OF_RANGE.*max_length.* is 700'):
+            with self.assertRaisesRegex(inferd.Error, 'OUT_OF_RANGE.*max_length is 700'):
                 self.feed(session, rows)
         self.feed(session, 7)
         self.assertEqual(self.charged(), 1024 * ROW_BYTES)
@@ -147,6 +147,24 @@ class DecodingMemory(unittest.TestCase):
             self.feed(session)
         session.rewind(10)
         self.feed(session, 600)
+
+    def test_a_client_may_set_max_length(self):
+        """The smaller one of the session's and the model's counts; a fork has that of its session,
+        and so has the session after a restart."""
+        self.start('max_length = 700\n')
+        for wanted, most in ((300, 300), (900, 700)):
+            session = self.session(max_length=wanted)
+            self.feed(session, 100)
+            self.assertEqual(self.charged(), (512 if most == 300 else 1024) * ROW_BYTES)
+            fork = session.fork()
+            self.feed(session, most - 100)
+            for full in (session, fork):
+                with self.assertRaisesRegex(inferd.Error, f'OUT_OF_RANGE.*max_length is {most}'):
+                    self.feed(full, most - 99)
+            fork.close()
+            session.close()
+        with self.assertRaisesRegex(inferd.Error, 'INVALID_ARGUMENT.*max_length is 1048577'):
+            self.session(max_length=(1 << 20) + 1)
 
     def test_a_long_session_takes_what_its_rows_take(self):
         """A client makes 2,000 steps and is killed. Then nothing of it is left."""

@@ -78,11 +78,9 @@ static int create_session(inferd_client *client, struct inf_session_message *mes
     return code;
 }
 
-// Opens a session. If `model` has a name, the session uses the pairs that belong to that model,
-// otherwise the pairs in `states`.
-static int open_session(inferd_client *client, const struct inf_model_request *model,
-                        const inferd_session_state *states, size_t count, inferd_session **session,
-                        struct inferd_error *err)
+// Opens a session with these options, or with those of the session `fork_of` if it is not 0.
+static int open_session(inferd_client *client, const inferd_session_options *options,
+                        uint64_t fork_of, inferd_session **session, struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     struct inf_session_message *message = calloc(1, sizeof *message);
@@ -91,10 +89,12 @@ static int open_session(inferd_client *client, const struct inf_model_request *m
     if (message == NULL)
         inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
     else
-        (void)!fill_states(message, states, count, &error);
+        (void)!fill_states(message, options->states, options->count, &error);
     if (error.code == INF_OK) {
-        message->model_name = model->name;
-        message->model_version = model->version;
+        message->model_name = options->model;
+        message->model_version = options->version;
+        message->max_length = options->max_length;
+        message->fork_of = fork_of;
         code = create_session(client, message, session, err);
     } else {
         code = inf_client_report_error(err, &error);
@@ -106,32 +106,33 @@ static int open_session(inferd_client *client, const struct inf_model_request *m
 int inferd_session_open(inferd_client *client, const inferd_session_state *states, size_t count,
                         inferd_session **session, struct inferd_error *err)
 {
-    return open_session(client, &(struct inf_model_request){0}, states, count, session, err);
+    return open_session(client, &(inferd_session_options){.states = states, .count = count}, 0,
+                        session, err);
 }
 
 int inferd_session_open_model(inferd_client *client, const char *model, const char *version,
                               inferd_session **session, struct inferd_error *err)
 {
-    *session = NULL;
-    if (model == NULL || !inf_model_reference_valid(model))
+    if (model == NULL) {
+        *session = NULL;
         return inf_client_question_refuse_name(err, model);
-    return open_session(client, &(struct inf_model_request){.name = model, .version = version},
-                        NULL, 0, session, err);
+    }
+    return inferd_session_open_with(
+        client, &(inferd_session_options){.model = model, .version = version}, session, err);
+}
+
+int inferd_session_open_with(inferd_client *client, const inferd_session_options *options,
+                             inferd_session **session, struct inferd_error *err)
+{
+    *session = NULL;
+    if (options->model != NULL && !inf_model_reference_valid(options->model))
+        return inf_client_question_refuse_name(err, options->model);
+    return open_session(client, options, 0, session, err);
 }
 
 int inferd_session_fork(inferd_session *session, inferd_session **fork, struct inferd_error *err)
 {
-    struct inf_error error;
-    struct inf_session_message *message = calloc(1, sizeof *message);
-    *fork = NULL;
-    if (message == NULL) {
-        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
-        return inf_client_report_error(err, &error);
-    }
-    message->fork_of = session->id;
-    int code = create_session(session->client, message, fork, err);
-    free(message);
-    return code;
+    return open_session(session->client, &(inferd_session_options){0}, session->id, fork, err);
 }
 
 static int rewind_session(inferd_session *session, uint64_t length, bool release,

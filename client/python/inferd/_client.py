@@ -289,7 +289,7 @@ class Client(Transport):
             tracestate=tracestate,
         )
 
-    def session(self, states=None, shapes=None, model='', version=''):
+    def session(self, states=None, shapes=None, model='', version='', max_length=0):
         """Opens a Session, which keeps tensors in the daemon between requests.
 
         states    {output: input}: the output of one request becomes the input of the next one
@@ -297,8 +297,12 @@ class Client(Transport):
                   not define the shape and the first request does not send the input
         model     used instead of `states` and `shapes`: the pairs of this model, from its settings
                   (session_pairs) or from the names of its tensors
+        max_length  most rows of a history, such as the keys and values of a decoder. The daemon
+                  makes room for them at the first request. 0: no limit but that of the model
         """
-        return Session(self, states or {}, shapes or {}, model, version)
+        return Session(
+            self, states or {}, shapes or {}, model, version, max_length=max_length
+        )
 
     def _submit(
         self,

@@ -151,6 +151,7 @@ MESSAGES = {
         240: ('model_name', 's'),
         241: ('model_version', 's'),
         242: ('fork_of', 'u'),
+        243: ('max_length', 'u'),
     },
     'SessionRewindRequest': {1: ('session_id', 'u'), 2: ('length', 'u'), 3: ('release', 'b')},
     'SessionCloseRequest': {1: ('session_id', 'u')},

@@ -12,7 +12,7 @@ class Session:
                 print(session.infer('silero_vad', {'input': chunk, 'sr': 16000})['output'])
     """
 
-    def __init__(self, client, states, shapes, model, version, fork_of=0):
+    def __init__(self, client, states, shapes, model, version, fork_of=0, max_length=0):
         self._client = client
         self._id = client._new_session()
         pairs = [
@@ -32,6 +32,7 @@ class Session:
                 'model_name': model,
                 'model_version': version,
                 'fork_of': fork_of,
+                'max_length': max_length,
             },
         )
 

@@ -57,6 +57,32 @@ Test(libinferd_sessions, keeps_tensors_in_sessions)
     inf_fixture_stop(&fixture);
 }
 
+Test(libinferd_sessions, are_opened_with_options)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = inf_library_connect(fixture.socket);
+    struct inferd_error err;
+    const inferd_session_state state = {.output = "y", .input = "b", .rank = 2, .shape = {1, 4}};
+    inferd_session *session = NULL;
+    inferd_session_options options = {.states = &state, .count = 1, .max_length = 100};
+    cr_assert_eq(inferd_session_open_with(client, &options, &session, &err), INFERD_OK, "%s",
+                 err.text);
+    // The sum in the session grows by 1 and by 2.
+    inf_library_step(client, session, 1);
+    inf_library_step(client, session, 2);
+    inferd_session_close(session);
+    options.max_length = (1 << 20) + 1;
+    cr_assert_eq(inferd_session_open_with(client, &options, &session, &err),
+                 INFERD_INVALID_ARGUMENT);
+    cr_assert_null(session);
+    options = (inferd_session_options){.model = "no/name"};
+    cr_assert_eq(inferd_session_open_with(client, &options, &session, &err),
+                 INFERD_INVALID_ARGUMENT);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
 Test(libinferd_sessions, says_what_is_wrong_with_sessions)
 {
     struct inf_fixture fixture;

@@ -106,6 +106,7 @@ Test(session_image, has_histories_without_their_unused_rows)
     keep_history(session, "last", INF_SHAPE(1, 3, 2), 2, 3, "abxcdxefx");
     keep_history(session, "full", INF_SHAPE(2, 3), 1, 3, "abcdef");
     keep_history(session, "exact", INF_SHAPE(2, 3), 1, 0, "abcdef");
+    session->max_length = INF_LIMIT_HISTORY_ROWS;
     keep_history(open_session(&table, 4), "middle", INF_SHAPE(3, 1, 1), 1, 2, "axbxcx");
     hand_over(&table);
     cr_assert_eq(table.count, 2);
@@ -115,6 +116,10 @@ Test(session_image, has_histories_without_their_unused_rows)
     check_history(&table, 3, "full", INF_SHAPE(2, 3), 1, "abcdef");
     check_history(&table, 3, "exact", INF_SHAPE(2, 3), 1, "abcdef");
     check_history(&table, 4, "middle", INF_SHAPE(3, 1, 1), 1, "abc");
+    cr_assert_eq(inf_session_find(&table, 3, &session, NULL), INF_OK);
+    cr_assert(session->max_length == INF_LIMIT_HISTORY_ROWS && session->tensor_count == 5);
+    cr_assert_eq(inf_session_find(&table, 4, &session, NULL), INF_OK);
+    cr_assert_eq(session->max_length, 0);
     inf_session_table_fini(&table);
 }
 

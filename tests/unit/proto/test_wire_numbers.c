@@ -232,7 +232,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 session_bytes=10; uint32 sessions=11; "},
         {&inference__session_open_request__descriptor, "inference.SessionOpenRequest",
          "uint64 session_id=1; repeated State states=2; string model_name=240; "
-         "string model_version=241; uint64 fork_of=242; "},
+         "string model_version=241; uint64 fork_of=242; uint32 max_length=243; "},
         {&inference__session_rewind_request__descriptor, "inference.SessionRewindRequest",
          "uint64 session_id=1; uint64 length=2; bool release=3; "},
         {&inference__session_open_request__state__descriptor, "inference.SessionOpenRequest.State",
