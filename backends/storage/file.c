@@ -13,6 +13,7 @@
 
 #include "backends/base/bulk/parallel.h"
 #include "backends/base/pages.h"
+#include "backends/storage/checksum.h"
 #include "backends/storage/open_beneath.h"
 #include "proto/core/span.h"
 
@@ -106,28 +107,57 @@ static enum inf_code read_part(const struct part *part, struct inf_error *err)
 // A part that several threads read piece by piece.
 struct reading {
     struct part part;
+    uint64_t *sums; // receives the checksum of each INF_CHECKSUM_PIECE_BYTES; NULL: not wanted
     // The first thread that fails sets `code` and `err`; the pieces that are left are not read.
     atomic_bool failed;
     enum inf_code code;
     struct inf_error err;
 };
 
+// Reads `size` bytes of the part from byte `at` on. Sums are made while the bytes are in the cache.
+static enum inf_code read_range(const struct reading *reading, size_t at, size_t size,
+                                struct inf_error *err)
+{
+    const size_t most = reading->sums != NULL ? INF_CHECKSUM_PIECE_BYTES : size;
+    for (size_t done = 0; done < size; done += most) {
+        struct part part = reading->part;
+        part.offset += at + done;
+        part.buffer += at + done;
+        part.size = INF_MIN(size - done, most);
+        INF_TRY(read_part(&part, err));
+        if (reading->sums != NULL)
+            reading->sums[(at + done) / most] = inf_checksum(part.buffer, part.size);
+    }
+    return INF_OK;
+}
+
 static void read_piece(void *context, size_t index)
 {
     struct reading *reading = context;
     size_t at = index * PIECE_BYTES;
-    struct part piece = reading->part;
     struct inf_error err = {0};
-    piece.offset += at;
-    piece.buffer += at;
-    piece.size = INF_MIN(piece.size - at, PIECE_BYTES);
     if (atomic_load(&reading->failed))
         return;
-    enum inf_code code = read_part(&piece, &err);
+    enum inf_code code =
+        read_range(reading, at, INF_MIN(reading->part.size - at, PIECE_BYTES), &err);
     if (code != INF_OK && !atomic_exchange(&reading->failed, true)) {
         reading->code = code;
         reading->err = err;
     }
+}
+
+static enum inf_code run_reading(struct reading *reading, struct inf_error *err) INF_MAY_BLOCK
+{
+    size_t size = reading->part.size;
+    if (size < 2 * PIECE_BYTES)
+        return read_range(reading, 0, size, err);
+    inf_parallel_run(&(struct inf_parallel){.run = read_piece,
+                                            .context = reading,
+                                            .pieces = (size + PIECE_BYTES - 1) / PIECE_BYTES,
+                                            .bytes = size});
+    if (reading->code != INF_OK && err != NULL)
+        *err = reading->err;
+    return reading->code;
 }
 
 enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
@@ -136,15 +166,25 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
     struct reading reading = {
         .part = {.fd = fd, .name = name, .offset = offset, .buffer = buffer, .size = size}};
     inf_role_check_may_block();
-    if (size < 2 * PIECE_BYTES)
-        return read_part(&reading.part, err);
-    inf_parallel_run(&(struct inf_parallel){.run = read_piece,
-                                            .context = &reading,
-                                            .pieces = (size + PIECE_BYTES - 1) / PIECE_BYTES,
-                                            .bytes = size});
-    if (reading.code != INF_OK && err != NULL)
-        *err = reading.err;
-    return reading.code;
+    return run_reading(&reading, err);
+}
+
+enum inf_code inf_file_read_summed(int fd, const char *name, uint64_t offset, void *buffer,
+                                   size_t size, uint64_t *out_sum, struct inf_error *err)
+{
+    size_t count = (size + INF_CHECKSUM_PIECE_BYTES - 1) / INF_CHECKSUM_PIECE_BYTES;
+    struct reading reading = {
+        .part = {.fd = fd, .name = name, .offset = offset, .buffer = buffer, .size = size},
+        .sums = calloc(count + 1, sizeof *reading.sums)};
+    inf_role_check_may_block();
+    if (reading.sums == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "file '%s': no memory for its checksum", name);
+    enum inf_code code = run_reading(&reading, err);
+    *out_sum = size;
+    for (size_t i = 0; i < count; i++)
+        *out_sum = inf_checksum_add_piece(*out_sum, reading.sums[i]);
+    free(reading.sums);
+    return code;
 }
 
 // Reads all `size` bytes of an open file into memory that the caller frees.

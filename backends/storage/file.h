@@ -35,6 +35,15 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
 enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Does what inf_file_read() does, and sets *out_sum to inf_checksum_pieces() of the bytes. It sums
+// them while they are in the cache, so that they are not read from memory a second time.
+//
+// INF_RANGE      as inf_file_read().
+// INF_EXHAUSTED  no memory for the sums.
+enum inf_code inf_file_read_summed(int fd, const char *name, uint64_t offset, void *buffer,
+                                   size_t size, uint64_t *out_sum,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Reads the whole file `name` beneath `directory_fd`, at most `limit_bytes`, into memory that the
 // caller frees. A NUL byte follows the contents.
 //

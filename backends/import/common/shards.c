@@ -33,19 +33,26 @@ struct inf_shards {
     int fd;          // descriptor of the current shard; -1 if it is not open
 };
 
+// Adds `size` bytes with the sum of inf_checksum_pieces().
+static void add_sum(struct inf_tally *tally, size_t size, uint64_t sum)
+{
+    uint64_t hash = (tally->hash ^ sum) * 0x9e3779b97f4a7c15u;
+    tally->bytes += size;
+    tally->hash = hash ^ hash >> 32;
+}
+
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
 {
     const uint8_t *bytes = data;
     uint64_t hash = tally->hash, word;
     size_t i = 0;
-    tally->bytes += size;
     // inf_checksum_pieces() multiplies several words at once. In the loop below, each
     // multiplication waits for the one before.
     if (size >= CHECKSUM_BYTES) {
-        hash = (hash ^ inf_checksum_pieces(data, size)) * 0x9e3779b97f4a7c15u;
-        tally->hash = hash ^ hash >> 32;
+        add_sum(tally, size, inf_checksum_pieces(data, size));
         return;
     }
+    tally->bytes += size;
     // Eight bytes at a time, because FNV-1a of 4 MB takes 4 ms. A multiplication changes only the
     // bits above a changed bit, so the shift moves the high bits down for the next word.
     for (; size - i >= sizeof word; i += sizeof word) {
@@ -56,6 +63,20 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
     for (; i < size; i++)
         hash = (hash ^ bytes[i]) * 0x100000001b3u;
     tally->hash = hash;
+}
+
+enum inf_code inf_tally_read(struct inf_tally *tally, int fd, const char *name, uint64_t offset,
+                             void *buffer, size_t size, struct inf_error *err)
+{
+    uint64_t sum;
+    if (size < CHECKSUM_BYTES) {
+        INF_TRY(inf_file_read(fd, name, offset, buffer, size, err));
+        inf_tally_add(tally, buffer, size);
+        return INF_OK;
+    }
+    INF_TRY(inf_file_read_summed(fd, name, offset, buffer, size, &sum, err));
+    add_sum(tally, size, sum);
+    return INF_OK;
 }
 
 // Opens a shard. Its name must be a plain file name in the folder of the model.
@@ -142,8 +163,8 @@ static enum inf_code read_current(struct inf_shards *shards, void *buffer, size_
         uint64_t size_bytes;
         INF_TRY(open_shard(&shards->fd, &size_bytes, shards->place, shard->name, err));
     }
-    INF_TRY(inf_file_read(shards->fd, shard->name, shards->offset, buffer, size, err));
-    inf_tally_add(shards->tally, buffer, size);
+    INF_TRY(
+        inf_tally_read(shards->tally, shards->fd, shard->name, shards->offset, buffer, size, err));
     shards->offset += size;
     shards->left -= size;
     return INF_OK;

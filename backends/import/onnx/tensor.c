@@ -271,10 +271,8 @@ static enum inf_code read_file(struct reading *reading, int fd, const char *name
     reading->tensor->data = inf_blob_create_unset(reading->size_bytes);
     if (reading->tensor->data == NULL)
         return fail(reading, INF_EXHAUSTED, "no memory for %zu bytes", reading->size_bytes);
-    INF_TRY(inf_file_read(fd, name, offset, reading->tensor->data->data, reading->size_bytes,
-                          reading->err));
-    inf_tally_add(reading->files->tally, reading->tensor->data->data, reading->size_bytes);
-    return INF_OK;
+    return inf_tally_read(reading->files->tally, fd, name, offset, reading->tensor->data->data,
+                          reading->size_bytes, reading->err);
 }
 
 static enum inf_code read_external(struct reading *reading)

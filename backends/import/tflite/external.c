@@ -65,9 +65,8 @@ static enum inf_code read_range(struct inf_tflite_external *external,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %llu bytes",
                                (unsigned long long)buffer->length);
     external->read_bytes += buffer->length;
-    INF_TRY(inf_file_read(fd, path, buffer->offset, buffer->data, buffer->length, err));
-    inf_tally_add(external->files->tally, buffer->data, buffer->length);
-    return INF_OK;
+    return inf_tally_read(external->files->tally, fd, path, buffer->offset, buffer->data,
+                          buffer->length, err);
 }
 
 static enum inf_code load_buffer(struct inf_tflite_external *external,

@@ -169,6 +169,18 @@ Test(parallel, reads_large_files)
     cr_assert_eq(inf_file_read(fd, "f", OFFSET, data, SIZE - OFFSET, &err), INF_OK, "%s", err.text);
     for (size_t i = 0; i < SIZE - OFFSET; i++)
         cr_assert_eq(data[i], file_byte(OFFSET + i), "byte %zu", i);
+    // With its checksum, in one piece and in several.
+    static const size_t sizes[] = {0, 1000, 3 << 20, SIZE - OFFSET};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint64_t sum = 1;
+        memset(data, 0, SIZE);
+        cr_assert_eq(inf_file_read_summed(fd, "f", OFFSET, data, sizes[i], &sum, &err), INF_OK);
+        cr_expect_eq(sum, inf_checksum_pieces(data, sizes[i]), "%zu bytes", sizes[i]);
+        cr_assert(sizes[i] == 0 || data[sizes[i] - 1] == file_byte(OFFSET + sizes[i] - 1));
+    }
+    uint64_t sum;
+    cr_expect_eq(inf_file_read_summed(fd, "f", OFFSET + 1, data, SIZE - OFFSET, &sum, &err),
+                 INF_RANGE);
     // The file ends in the last piece, and before the last one.
     cr_expect_eq(inf_file_read(fd, "f", OFFSET + 1, data, SIZE - OFFSET, &err), INF_RANGE);
     cr_expect_str_eq(err.text, "file 'f': ends at byte 9437505, wanted 9437506");
