@@ -70,26 +70,12 @@ void inf_fold_last_node(struct inf_fold *fold, struct inf_graph *graph)
         (fold->evaluator == NULL && node->op != INF_OP_SHAPE) || !inputs_fit(graph, node) ||
         !outputs_fit(graph, node, &total) || fold->folded_bytes + total > TOTAL_BYTES_MAX)
         return;
-    bool done = true;
-    for (uint32_t i = 0; done && i < node->output_count; i++) {
-        const struct inf_value *value = &graph->values[node->outputs[i]];
-        size_t size_bytes = 0;
-        done = inf_shape_bytes(&value->shape, value->dtype, &size_bytes);
-        blobs[i] = done ? inf_blob_create(size_bytes) : NULL;
-        done = blobs[i] != NULL;
-    }
-    done = done && inf_evaluator_compute(fold->evaluator, graph, index, blobs);
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        struct inf_value *value = &graph->values[node->outputs[i]];
-        if (done) {
-            value->data = blobs[i];
-            value->producer = INF_NODE_NONE;
-        } else {
-            inf_blob_unref(&blobs[i]);
-        }
-    }
-    if (!done)
+    if (inf_evaluator_compute(fold->evaluator, graph, index, blobs) != INF_OK)
         return;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        graph->values[node->outputs[i]].data = blobs[i];
+        graph->values[node->outputs[i]].producer = INF_NODE_NONE;
+    }
     fold->folded_bytes += total;
     graph->node_count--;
 }

@@ -39,27 +39,19 @@ static void compute_node(struct inf_graph *graph, const struct inf_evaluator *ev
     struct inf_blob *blobs[4] = {NULL};
     size_t size_bytes;
     uint64_t work = inf_node_work(graph, node);
-    bool computed = node->output_count <= INF_ARRAY_LENGTH(blobs) && work <= budget->work;
-    budget->work -= computed ? work : 0;
-    for (uint32_t i = 0; i < node->output_count && computed; i++) {
+    bool affordable = node->output_count <= INF_ARRAY_LENGTH(blobs) && work <= budget->work;
+    budget->work -= affordable ? work : 0;
+    for (uint32_t i = 0; i < node->output_count && affordable; i++) {
         const struct inf_value *value = &graph->values[node->outputs[i]];
-        computed = value->dtype != INF_DTYPE_BYTES &&
-                   inf_shape_bytes(&value->shape, value->dtype, &size_bytes) &&
-                   size_bytes <= budget->bytes;
-        if (computed) {
-            budget->bytes -= size_bytes;
-            blobs[i] = inf_blob_create(size_bytes);
-        }
-        computed = computed && blobs[i] != NULL;
+        affordable = value->dtype != INF_DTYPE_BYTES &&
+                     inf_shape_bytes(&value->shape, value->dtype, &size_bytes) &&
+                     size_bytes <= budget->bytes;
+        budget->bytes -= affordable ? size_bytes : 0;
     }
-    computed = computed && inf_evaluator_compute(evaluator, graph, index, blobs);
-    for (uint32_t i = 0; i < node->output_count && i < INF_ARRAY_LENGTH(blobs); i++) {
-        if (computed) {
-            graph->values[node->outputs[i]].data = blobs[i];
-            blobs[i] = NULL;
-        }
-        inf_blob_unref(&blobs[i]);
-    }
+    if (!affordable || inf_evaluator_compute(evaluator, graph, index, blobs) != INF_OK)
+        return;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        graph->values[node->outputs[i]].data = blobs[i];
 }
 
 static enum inf_code sample_nodes(struct inf_graph *graph, const struct inf_evaluator *evaluator,

@@ -27,8 +27,26 @@ static bool transpose_constant(const struct inf_graph *graph, const struct inf_n
     return true;
 }
 
-bool inf_evaluator_compute(const struct inf_evaluator *evaluator, const struct inf_graph *graph,
-                           uint32_t node, struct inf_blob *const *outputs)
+// Allocates a blob for each output. Returns false if there is no memory.
+static bool create_outputs(const struct inf_graph *graph, const struct inf_node *node,
+                           struct inf_blob **blobs)
+{
+    bool created = true;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t size_bytes;
+        blobs[i] = NULL;
+        // A transpose, by far the largest fold of usual models, writes all its bytes.
+        if (inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
+            blobs[i] = node->op == INF_OP_TRANSPOSE ? inf_blob_create_unset(size_bytes)
+                                                    : inf_blob_create(size_bytes);
+        created = created && blobs[i] != NULL;
+    }
+    return created;
+}
+
+static bool fill_outputs(const struct inf_evaluator *evaluator, const struct inf_graph *graph,
+                         uint32_t node, struct inf_blob *const *outputs)
 {
     struct inf_error ignored = {0};
     if (graph->nodes[node].op == INF_OP_TRANSPOSE &&
@@ -40,4 +58,16 @@ bool inf_evaluator_compute(const struct inf_evaluator *evaluator, const struct i
     for (int32_t i = 0; i < shape->rank; i++)
         ((int32_t *)outputs[0]->data)[i] = (int32_t)shape->dims[i];
     return true;
+}
+
+enum inf_code inf_evaluator_compute(const struct inf_evaluator *evaluator,
+                                    const struct inf_graph *graph, uint32_t node,
+                                    struct inf_blob **out_blobs)
+{
+    enum inf_code code = INF_EXHAUSTED;
+    if (create_outputs(graph, &graph->nodes[node], out_blobs))
+        code = fill_outputs(evaluator, graph, node, out_blobs) ? INF_OK : INF_UNSUPPORTED;
+    for (uint32_t i = 0; code != INF_OK && i < graph->nodes[node].output_count; i++)
+        inf_blob_unref(&out_blobs[i]);
+    return code;
 }

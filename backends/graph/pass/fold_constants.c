@@ -77,29 +77,6 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// Allocates and fills one blob per output. *folded is false if the node cannot be computed; the
-// node then stays in the graph and fails at run time, as it should.
-static enum inf_code evaluate_node(struct inf_rewrite *rewrite, uint32_t index,
-                                   struct inf_blob **blobs, bool *folded)
-{
-    const struct inf_graph *graph = rewrite->graph;
-    const struct inf_node *node = &graph->nodes[index];
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        const struct inf_value *value = &graph->values[node->outputs[i]];
-        size_t size_bytes = 0;
-        // A transpose, by far the largest fold of usual models, writes all its bytes.
-        if (inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
-            blobs[i] = node->op == INF_OP_TRANSPOSE ? inf_blob_create_unset(size_bytes)
-                                                    : inf_blob_create(size_bytes);
-        if (blobs[i] == NULL)
-            return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                   "node '%s': no memory for its %zu constant bytes", node->name,
-                                   size_bytes);
-    }
-    *folded = inf_evaluator_compute(rewrite->evaluator, graph, index, blobs);
-    return INF_OK;
-}
-
 static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size_t total_bytes)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -108,8 +85,13 @@ static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size
     struct inf_blob **blobs = calloc(count, sizeof *blobs);
     if (blobs == NULL)
         return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
-    bool folded = false;
-    enum inf_code code = evaluate_node(rewrite, index, blobs, &folded);
+    // A node that cannot be computed stays in the graph and fails at run time, as it should.
+    enum inf_code code = inf_evaluator_compute(rewrite->evaluator, graph, index, blobs);
+    bool folded = code == INF_OK;
+    if (code == INF_EXHAUSTED)
+        inf_fail_reason(rewrite->err, code, INF_REASON_HOST_OOM,
+                        "node '%s': no memory for its %zu constant bytes", graph->nodes[index].name,
+                        total_bytes);
     if (folded) {
         inf_rewrite_remove(rewrite, index);
         *rewrite->fold_budget_bytes -= total_bytes;
@@ -121,7 +103,7 @@ static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size
             inf_blob_unref(&blobs[i]);
     }
     free(blobs);
-    return code;
+    return code == INF_EXHAUSTED ? code : INF_OK;
 }
 
 // Determines the sizes of outputs that depend on the values of inputs, which are constants here.

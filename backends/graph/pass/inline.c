@@ -101,13 +101,9 @@ static bool fold_small(const struct inf_graph *graph, uint32_t index,
     if (evaluator == NULL || node->output_count != 1 || !all_const(graph, node) ||
         !inf_shape_bytes(&output->shape, output->dtype, &size_bytes) || size_bytes > FOLD_BYTES_MAX)
         return false;
-    struct inf_blob *blob = inf_blob_create(size_bytes);
-    if (blob == NULL)
+    struct inf_blob *blob;
+    if (inf_evaluator_compute(evaluator, graph, index, &blob) != INF_OK)
         return false;
-    if (!inf_evaluator_compute(evaluator, graph, index, &blob)) {
-        inf_blob_unref(&blob);
-        return false;
-    }
     output->data = blob;
     return true;
 }

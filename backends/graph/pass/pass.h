@@ -62,11 +62,15 @@ struct inf_evaluator {
     void *context;
 };
 
-// Computes a node into outputs[i], blobs of the right sizes. The elements of a shape node follow
-// from the shape of its operand, so it needs no evaluator (NULL). Returns false if the node cannot
-// be computed.
-bool inf_evaluator_compute(const struct inf_evaluator *evaluator, const struct inf_graph *graph,
-                           uint32_t node, struct inf_blob *const *outputs);
+// Computes a node whose output shapes are known, and sets out_blobs[i] to the elements of output i:
+// one reference for the caller. The elements of a shape node follow from the shape of its operand,
+// so it needs no evaluator (NULL). After a failure all out_blobs are NULL.
+//
+// INF_EXHAUSTED    no memory for the outputs.
+// INF_UNSUPPORTED  the node cannot be computed.
+enum inf_code inf_evaluator_compute(const struct inf_evaluator *evaluator,
+                                    const struct inf_graph *graph, uint32_t node,
+                                    struct inf_blob **out_blobs) INF_NODISCARD;
 
 struct inf_pass_options {
     // bit set of passes to skip: bit number p stands for the pass p of enum inf_pass

@@ -64,17 +64,10 @@ static bool evaluate_nodes(struct table *table, const struct inf_evaluator *eval
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct inf_value *value = &graph->values[graph->nodes[i].outputs[0]];
         struct inf_error ignored = {0};
-        size_t size_bytes;
+        struct inf_blob *blob;
         if (inf_shape_infer_node(graph, i, &ignored) != INF_OK || value->shape.rank != 1 ||
-            !inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
+            inf_evaluator_compute(evaluator, graph, i, &blob) != INF_OK)
             return false;
-        struct inf_blob *blob = inf_blob_create(size_bytes);
-        if (blob == NULL)
-            return false;
-        if (!inf_evaluator_compute(evaluator, graph, i, &blob)) {
-            inf_blob_unref(&blob);
-            return false;
-        }
         value->data = blob;
     }
     return true;
