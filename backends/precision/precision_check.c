@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "backends/base/cancel.h"
+#include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
@@ -33,8 +34,10 @@ struct judge {
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
     const atomic_bool *cancelled; // NULL: never
-    bool *rounds;                 // rounds[v] is true if devices round value v unless it is pinned
-    bool *pinned;                 // pinned[v] is true if value v must stay in fp32
+    const struct inf_precision_limits *limits;
+    uint64_t begin_ns; // when the check began
+    bool *rounds;      // rounds[v] is true if devices round value v unless it is pinned
+    bool *pinned;      // pinned[v] is true if value v must stay in fp32
     // wanted[i] is output i of the fp32 run, with which other runs are compared
     struct inf_blob **wanted;
 };
@@ -247,6 +250,10 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
     for (uint32_t n = 0; n < graph->node_count; n++) {
         if (inf_is_cancelled(judge->cancelled))
             return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", graph->nodes[n].name);
+        if (inf_clock_ns() - judge->begin_ns > judge->limits->time_ns)
+            return inf_fail(err, INF_UNSUPPORTED, "to try %s takes longer than %" PRIu64 " ms",
+                            inf_precision_name(judge->report->precision),
+                            judge->limits->time_ns / 1000000);
         bool is_rounding = !rounds_stored(judge) && is_product(&graph->nodes[n]);
         INF_TRY((is_rounding ? run_product : run_node)(judge, graph, n, rounding, err));
     }
@@ -326,8 +333,9 @@ static double value_distance(const struct inf_blob *got, const struct inf_blob *
     return most;
 }
 
+// Sets *error, which is 0, to the change of the outputs, and names the output that changes most.
 static enum inf_code measure_error(struct judge *judge, enum rounding rounding, double *error,
-                                   bool named, struct inf_error *err) INF_MAY_BLOCK
+                                   struct inf_error *err) INF_MAY_BLOCK
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(run_graph(judge, rounding, &graph, err));
@@ -335,11 +343,19 @@ static enum inf_code measure_error(struct judge *judge, enum rounding rounding, 
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         double apart =
             value->dtype == INF_DTYPE_F32 ? value_distance(value->data, judge->wanted[i]) : 0;
-        if (named && (i == 0 || apart > *error))
+        if (i == 0 || apart > *error)
             copy_name(judge->report->output, graph->outputs[i].name);
         *error = fmax(*error, apart);
     }
     return INF_OK;
+}
+
+static bool has_pinned(const struct judge *judge)
+{
+    for (uint32_t v = 0; v < judge->graph->value_count; v++)
+        if (judge->pinned[v])
+            return true;
+    return false;
 }
 
 static bool touches_pinned(const struct judge *judge, const struct inf_node *node)
@@ -378,8 +394,12 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
         return fail_memory(err);
     find_rounded(judge);
     INF_TRY(calibrate_values(judge, err));
-    INF_TRY(measure_error(judge, ROUND_ALL, &report->error_unguarded, false, err));
-    INF_TRY(measure_error(judge, ROUND_UNPINNED, &report->error, true, err));
+    INF_TRY(measure_error(judge, ROUND_ALL, &report->error_unguarded, err));
+    report->error = report->error_unguarded;
+    if (has_pinned(judge)) {
+        report->error = 0;
+        INF_TRY(measure_error(judge, ROUND_UNPINNED, &report->error, err));
+    }
     collect_pins(judge);
     report->admissible = report->error <= traits[report->precision].error_max &&
                          report->pinned_nodes <= INF_PRECISION_PINS_MAX &&
@@ -389,7 +409,8 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
 
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
-                                  const struct inf_evaluator *evaluator, uint64_t macs_max,
+                                  const struct inf_evaluator *evaluator,
+                                  const struct inf_precision_limits *limits,
                                   struct inf_blob *const *inputs, const atomic_bool *cancelled,
                                   struct inf_error *err)
 {
@@ -399,10 +420,10 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
         return inf_fail(err, INF_UNSUPPORTED, "%s is not tried on models of floats",
                         inf_precision_name(precision));
     uint64_t macs = inf_graph_cost(graph).macs;
-    if (macs > macs_max)
+    if (macs > limits->macs)
         return inf_fail(err, INF_UNSUPPORTED,
                         "%" PRIu64 " multiply-adds are too many to try %s, wanted at most %" PRIu64,
-                        macs, inf_precision_name(precision), macs_max);
+                        macs, inf_precision_name(precision), limits->macs);
     if (graph->subgraph_count > 0)
         return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in %s",
                         inf_precision_name(precision));
@@ -410,7 +431,9 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
                           .graph = graph,
                           .evaluator = evaluator,
                           .inputs = inputs,
-                          .cancelled = cancelled};
+                          .cancelled = cancelled,
+                          .limits = limits,
+                          .begin_ns = inf_clock_ns()};
     enum inf_code code = run_check(&judge, err);
     for (uint32_t i = 0; judge.wanted != NULL && i < graph->output_count; i++)
         inf_blob_unref(&judge.wanted[i]);

@@ -33,6 +33,17 @@
 #define INF_PRECISION_MACS_MAX        ((uint64_t)4000000000)
 #define INF_PRECISION_DEVICE_MACS_MAX ((uint64_t)200000000000)
 
+// A check that takes longer ends without a result, so that the model stays in fp32: a slow or busy
+// machine must not wait long for its first answer. At 20 GMAC/s, the runs of the largest model that
+// is checked take 20 s.
+#define INF_PRECISION_TIME_MAX_NS ((uint64_t)20000000000)
+
+// What a check may cost.
+struct inf_precision_limits {
+    uint64_t macs;    // most multiply-adds of the graph
+    uint64_t time_ns; // longest time of the check
+};
+
 struct inf_precision_report {
     enum inf_precision precision; // the precision that was checked
     uint32_t values;              // number of float tensors that nodes compute
@@ -61,16 +72,17 @@ struct inf_precision_report {
 double inf_precision_error_max(enum inf_precision precision);
 
 // Checks `graph` in fp16 or bf16. All shapes must be known and independent of values. inputs[i] is
-// the data of input i. `evaluator` computes nodes; a graph of more than `macs_max` multiply-adds is
-// refused.
+// the data of input i. `evaluator` computes nodes. The time is compared with its limit between
+// nodes.
 //
 // INF_CANCELLED    *cancelled was set (NULL: the check cannot be cancelled).
-// INF_UNSUPPORTED  sizes depend on values, the graph needs too much work, or the precision is
-// neither fp16 nor bf16; the text names the reason.
+// INF_UNSUPPORTED  sizes depend on values, the graph needs too much work or time, or the precision
+// is neither fp16 nor bf16; the text names the reason.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
-                                  const struct inf_evaluator *evaluator, uint64_t macs_max,
+                                  const struct inf_evaluator *evaluator,
+                                  const struct inf_precision_limits *limits,
                                   struct inf_blob *const *inputs, const atomic_bool *cancelled,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

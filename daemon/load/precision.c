@@ -72,11 +72,12 @@ static enum inf_code check_look(struct inf_precision_report *report, enum inf_pr
         inputs[i] = make_input(&graph->values[graph->inputs[i].value], look);
         made = inputs[i] != NULL;
     }
+    const struct inf_precision_limits limits = {
+        .macs = products->host_count > 1 ? INF_PRECISION_DEVICE_MACS_MAX : INF_PRECISION_MACS_MAX,
+        .time_ns = INF_PRECISION_TIME_MAX_NS};
     enum inf_code code =
-        made ? inf_precision_check(report, precision, graph, &products->evaluator,
-                                   products->host_count > 1 ? INF_PRECISION_DEVICE_MACS_MAX
-                                                            : INF_PRECISION_MACS_MAX,
-                                   inputs, cancelled, err)
+        made ? inf_precision_check(report, precision, graph, &products->evaluator, &limits, inputs,
+                                   cancelled, err)
              : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
     for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
         inf_blob_unref(&inputs[i]);

@@ -4,10 +4,14 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/precision/precision_check.h"
 #include "backends/ref/ref.h"
+
+static const struct inf_precision_limits limits = {INF_PRECISION_MACS_MAX,
+                                                   INF_PRECISION_TIME_MAX_NS};
 
 // Makes a graph that computes y = (x * scale) * back on 2 elements: with nodes `op`, which are
 // binary or matmul.
@@ -56,8 +60,8 @@ static struct inf_precision_report judge_in(enum inf_precision precision, enum i
     struct inf_error err = {0};
     cr_assert_not_null(x);
     memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
-    cr_assert_eq(inf_precision_check(&report, precision, graph, inf_ref_evaluator(),
-                                     INF_PRECISION_MACS_MAX, &x, NULL, &err),
+    cr_assert_eq(inf_precision_check(&report, precision, graph, inf_ref_evaluator(), &limits, &x,
+                                     NULL, &err),
                  INF_OK, "%s", err.text);
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
@@ -87,12 +91,53 @@ Test(precision_check, ends_when_it_is_cancelled)
     struct inf_graph *graph = make_graph(2, 0.5f);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
-    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator,
-                                     INF_PRECISION_MACS_MAX, &x, &cancelled, &err),
+    cr_assert_eq(inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator, &limits, &x,
+                                     &cancelled, &err),
                  INF_CANCELLED);
     cr_expect_str_eq(err.text, "cancelled before node 'down'");
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
+}
+
+// Computes a node, counts it, and takes 2 ms.
+static enum inf_code evaluate_slowly(void *context, const struct inf_graph *graph, uint32_t node,
+                                     struct inf_blob *const *outputs, const atomic_bool *cancelled,
+                                     struct inf_error *err)
+{
+    ++*(int *)context;
+    usleep(2000);
+    return inf_ref_evaluator()->run(NULL, graph, node, outputs, cancelled, err);
+}
+
+Test(precision_check, takes_no_longer_than_it_may)
+{
+    const struct {
+        float scale;
+        uint64_t time_ns;
+        int nodes;
+    } cases[] = {
+        {2, INF_PRECISION_TIME_MAX_NS, 4},    // a run in fp32 and a rounded one
+        {8e4f, INF_PRECISION_TIME_MAX_NS, 6}, // and one in which a value stays in fp32
+        {2, 1000000, 1},                      // too slow after the first node
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int nodes = 0;
+        const struct inf_evaluator evaluator = {.run = evaluate_slowly, .context = &nodes};
+        const struct inf_precision_limits few = {INF_PRECISION_MACS_MAX, cases[i].time_ns};
+        struct inf_precision_report report;
+        struct inf_graph *graph = make_graph(cases[i].scale, 0.5f);
+        struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+        struct inf_error err = {0};
+        ((float *)x->data)[0] = 1;
+        enum inf_code code = inf_precision_check(&report, INF_PRECISION_FP16, graph, &evaluator,
+                                                 &few, &x, NULL, &err);
+        cr_expect_eq(code, i == 2 ? INF_UNSUPPORTED : INF_OK, "case %zu: %s", i, err.text);
+        cr_expect_eq(nodes, cases[i].nodes, "case %zu: %d nodes", i, nodes);
+        if (i == 2)
+            cr_expect_str_eq(err.text, "to try fp16 takes longer than 1 ms");
+        inf_blob_unref(&x);
+        inf_graph_destroy(&graph);
+    }
 }
 
 Test(precision_check, admits_what_half_holds)
@@ -210,7 +255,7 @@ Test(precision_check, products_round_copies_of_their_operands)
     graph->outputs[0].value = graph->nodes[node].outputs[0];
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     cr_assert_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, inf_ref_evaluator(),
-                                     INF_PRECISION_MACS_MAX, &x, NULL, NULL),
+                                     &limits, &x, NULL, NULL),
                  INF_OK);
     cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
     inf_blob_unref(&x);
@@ -224,7 +269,7 @@ Test(precision_check, declines_what_it_does_not_know)
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_expect_eq(inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(),
-                                     INF_PRECISION_MACS_MAX, &x, NULL, &err),
+                                     &limits, &x, NULL, &err),
                  INF_UNSUPPORTED);
     cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
     inf_blob_unref(&x);

@@ -138,14 +138,16 @@ Test(product_evaluator, a_check_knows_its_bound)
     struct inf_error err = {0};
     struct inf_graph *graph = make_product(INF_OP_MATMUL, INF_SHAPE(65, 256), INF_SHAPE(256, 300));
     struct inf_blob *x = make_noise(65 * 256, 1);
+    struct inf_precision_limits limits = {4991999, INF_PRECISION_TIME_MAX_NS};
     inf_product_evaluator_init(&products, inf_registry_evaluator(), hosts.devices, hosts.count);
     cr_expect_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, &products.evaluator,
-                                     4991999, &x, NULL, &err),
+                                     &limits, &x, NULL, &err),
                  INF_UNSUPPORTED);
     cr_expect_str_eq(err.text,
                      "4992000 multiply-adds are too many to try bf16, wanted at most 4991999");
+    limits.macs = 4992000;
     cr_expect_eq(inf_precision_check(&report, INF_PRECISION_BF16, graph, &products.evaluator,
-                                     4992000, &x, NULL, &err),
+                                     &limits, &x, NULL, &err),
                  INF_OK);
     // 256 products of numbers up to 1, with errors of up to 2^-8 that mostly cancel.
     cr_expect_gt(report.error, 1e-3);
