@@ -179,9 +179,9 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Reserves memory for the next value of a tensor, for the caller to write. *out_new is set if the buffer is a new one, whose
-// bytes are all 0; NULL: not needed. Any thread may call the function, but only one at a time for
-// the same buffer.
+// Reserves memory for the next value of a tensor, for the caller to write. *out_new is set if the
+// buffer is a new one, whose bytes are all 0; NULL: not needed. Any thread may call the function,
+// but only one at a time for the same buffer.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the buffer would exceed INF_LIMIT_SESSION_BYTES; (HOST_OOM)
 //                memory is exhausted.

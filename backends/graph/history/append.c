@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds outputs that append rows to an input. They have one of three forms: a concatenation of the
 // input and the rows; the operator append alone, which writes over rows of the input; or rows that
-// are written to positions that a run computes. In the last form, zeros are put behind the input, the rows are written over them, and all rows behind the new
-// ones are set to zero. GroupQueryAttention is imported in this form, because its inputs tell how
-// much of its cache is used:
+// are written to positions that a run computes. In the last form, zeros are put behind the input,
+// the rows are written over them, and all rows behind the new ones are set to zero.
+// GroupQueryAttention is imported in this form, because its inputs tell how much of its cache is
+// used:
 //
 //     input       k k k            past 3
 //     with zeros  k k k 0 0
