@@ -5,7 +5,6 @@
 // new rows fit; history_run.c tells how it grows.
 #include "daemon/schedule/history_plan.h"
 
-#include "backends/exec/model/model.h"
 #include "proto/core/span.h"
 
 // Returns the session tensor that provides input `input` and receives output `output`; NULL if

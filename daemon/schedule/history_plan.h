@@ -4,7 +4,7 @@
 #ifndef INF_DAEMON_SCHEDULE_HISTORY_PLAN_H
 #define INF_DAEMON_SCHEDULE_HISTORY_PLAN_H
 
-#include "backends/graph/history/history.h"
+#include "backends/exec/model/model.h"
 #include "daemon/schedule/job.h"
 
 // The fewest rows of a buffer. A larger number wastes time for unused rows of short histories; a
