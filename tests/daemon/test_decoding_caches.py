@@ -93,7 +93,8 @@ class Caches(unittest.TestCase):
         self.check_caches(session, caches, at=numpy.array([0, 1]), there=numpy.array([3, 2]))
 
     def test_a_request_that_fails_changes_nothing(self):
-        """The caches are written one after another; only the second one finds a bad position."""
+        """The caches are written one after another; only the second one finds a bad position. The
+        rows of the first one are not those that the next request copies."""
         session = self.load('linear', [BATCH, ROOM, WIDTH], ('at', 'there'))
         caches = self.empty_caches()
         for i in range(6):
@@ -102,7 +103,8 @@ class Caches(unittest.TestCase):
             x = numpy.full((BATCH, 1, WIDTH), 1e6, numpy.float32)
             for bad in (-1, ROOM):
                 with self.assertRaises(inferd.Error):
-                    session.infer('caches', {'x': x, **good, 'there': numpy.array([i, bad])}, ['y'])
+                    session.infer('caches', {'x': x, 'at': numpy.array([ROOM - 1 - i, 6]),
+                                             'there': numpy.array([i, bad])}, ['y'])
         self.check_caches(session, caches, at=numpy.array([2, 2]), there=numpy.array([2, 2]))
 
     def test_forked_sessions_do_not_write_to_each_other(self):
