@@ -51,6 +51,15 @@ static const uint8_t *first_tap(const struct inf_q8_windows *windows,
     return cursor->image + (size_t)(row * w->input + column) * windows->channels;
 }
 
+// Copies `count` bytes and XORs each with `flip`. Reads and writes only these bytes.
+static inline void copy_exactly(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
+{
+    size_t whole = count / CHUNK * CHUNK;
+    copy_chunks(to, from, whole, flip);
+    for (size_t i = whole; i < count; i++)
+        to[i] = from[i] ^ flip;
+}
+
 // Returns how many of the windows from the cursor on, in its row, can be copied in chunks: the taps
 // of a row of the window are neighbours in x, no tap is padding, and chunks end before the end of
 // x. Returns 0 if the first one cannot.
@@ -67,9 +76,12 @@ static size_t count_inside(const struct inf_q8_windows *windows, const struct in
         return 0;
     size_t count = (size_t)((last_column - column) / w->stride) + 1;
     count = INF_MIN(count, (size_t)w->output - cursor->column);
-    size_t row_end = (size_t)(last_row + 1) * (size_t)w->input * windows->channels;
+    // Where the last chunk of the first window ends. Each further window ends x_step bytes later.
+    size_t first_end = (size_t)(last_row * w->input + column) * windows->channels +
+                       inf_size_align((size_t)w->kernel * windows->inputs, CHUNK);
+    size_t x_step = (size_t)w->stride * windows->channels;
     size_t left = (size_t)(cursor->end - cursor->image);
-    return left >= row_end + CHUNK ? count : 0;
+    return left < first_end ? 0 : INF_MIN(count, (left - first_end) / x_step + 1);
 }
 
 // Copies `count` windows that count_inside() has counted.
@@ -98,11 +110,12 @@ static void copy_any(const struct inf_q8_windows *windows, const struct inf_q8_p
         int64_t column = (int64_t)cursor->column * w->stride - w->pad_before;
         for (int32_t i = 0; i < w->kernel; i++, column += w->dilation, to += windows->inputs) {
             bool inside = row >= 0 && row < h->input && column >= 0 && column < w->input;
-            const uint8_t *from =
-                inside ? cursor->image + (size_t)(row * w->input + column) * windows->channels
-                       : NULL;
-            for (size_t c = 0; c < windows->inputs; c++)
-                to[c] = inside ? from[c] ^ terms->flip : (uint8_t)terms->x_zero;
+            if (inside)
+                copy_exactly(to,
+                             cursor->image + (size_t)(row * w->input + column) * windows->channels,
+                             windows->inputs, terms->flip);
+            else
+                memset(to, (uint8_t)terms->x_zero, windows->inputs);
         }
     }
 }
