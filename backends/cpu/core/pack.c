@@ -266,6 +266,38 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
     return INF_OK;
 }
 
+// --- constants that fit fewer bits ---
+
+static bool matrix_is_narrow(const struct inf_cpu_matrix *matrix)
+{
+    float *units = malloc(matrix->columns * sizeof *units);
+    bool fits = units != NULL && inf_cpu_narrow_find(matrix, units) != INF_CPU_ELEMENT_F32;
+    free(units);
+    return fits;
+}
+
+bool inf_cpu_constant_is_narrow(const struct inf_blob *blob, size_t columns)
+{
+    // A copy of the constant, because only its owner may restore it.
+    struct inf_blob copy = {.size_bytes = blob->size_bytes, .data = blob->data};
+    struct inf_cpu_matrix matrix = {
+        .blob = &copy, .rows = blob->size_bytes / sizeof(float) / columns, .columns = columns};
+    if (blob->data != NULL)
+        return matrix_is_narrow(&matrix);
+    const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)blob->form;
+    // The form may be that of another device.
+    if (blob->form->restore == inf_cpu_pack_restore && pack->matrix.narrow &&
+        pack->matrix.columns == columns)
+        return pack->element != INF_CPU_ELEMENT_F32;
+    copy.data = malloc(blob->size_bytes);
+    if (copy.data == NULL)
+        return false;
+    blob->form->restore(blob->form, copy.data);
+    bool fits = matrix_is_narrow(&matrix);
+    free(copy.data);
+    return fits;
+}
+
 // --- the packs that a step reads in place of its operands ---
 
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,

@@ -116,6 +116,11 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
                                  struct inf_form_record *record,
                                  struct inf_error *err) INF_NODISCARD;
 
+// Returns true if the weights of a constant, read as a matrix of `columns` columns, fit 8 or 16
+// bits (pack_narrow.h), whether or not its bytes are evicted. Returns false if there is no memory
+// for the search.
+bool inf_cpu_constant_is_narrow(const struct inf_blob *blob, size_t columns);
+
 // --- the packs that a step reads in place of its operands ---
 
 // A pack that a step reads in place of an operand of a node.

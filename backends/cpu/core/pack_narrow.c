@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/half.h"
@@ -127,16 +126,6 @@ enum inf_cpu_element inf_cpu_narrow_find(const struct inf_cpu_matrix *matrix, fl
         if (!is_half(weights[i]))
             return INF_CPU_ELEMENT_F32;
     return INF_CPU_ELEMENT_F16;
-}
-
-bool inf_cpu_narrow_fits(struct inf_blob *blob, size_t columns)
-{
-    struct inf_cpu_matrix matrix = {
-        .blob = blob, .rows = blob->size_bytes / sizeof(float) / columns, .columns = columns};
-    float *units = blob->data != NULL ? malloc(columns * sizeof *units) : NULL;
-    bool fits = units != NULL && inf_cpu_narrow_find(&matrix, units) != INF_CPU_ELEMENT_F32;
-    free(units);
-    return fits;
 }
 
 size_t inf_cpu_narrow_panel_bytes(enum inf_cpu_element element, size_t rows, size_t width)

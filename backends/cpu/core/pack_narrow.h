@@ -24,10 +24,6 @@
 // bounded by a multiple of the number of weights, and is short if the first column has no form.
 enum inf_cpu_element inf_cpu_narrow_find(const struct inf_cpu_matrix *matrix, float *units);
 
-// Returns true if the weights of a constant, read as a matrix of `columns` columns, fit 8 or 16
-// bits. Returns false if its bytes are evicted, or if there is no memory for the search.
-bool inf_cpu_narrow_fits(struct inf_blob *blob, size_t columns);
-
 // Returns the size in bytes of a panel with `rows` rows of `width` columns in this form.
 size_t inf_cpu_narrow_panel_bytes(enum inf_cpu_element element, size_t rows, size_t width);
 

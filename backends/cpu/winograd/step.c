@@ -9,7 +9,7 @@
 // comparison of a node, and only if its error with the weights of the node is small.
 #include "backends/cpu/winograd/conv.h"
 
-#include "backends/cpu/core/pack_narrow.h"
+#include "backends/cpu/core/pack.h"
 #include "backends/cpu/core/panel.h"
 #include "backends/cpu/native/fused_chain.h"
 #include "backends/cpu/native/work.h"
@@ -87,8 +87,8 @@ static enum inf_code check_form(const struct inf_graph *graph, const struct inf_
             return inf_fail(err, INF_UNSUPPORTED, "cpu: conv2d: a smaller tile is as good");
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
-    struct inf_blob *weights = graph->values[node->inputs[1]].data;
-    if (weights->size_bytes > NARROW_BYTES_MAX && inf_cpu_narrow_fits(weights, outputs))
+    const struct inf_blob *weights = graph->values[node->inputs[1]].data;
+    if (weights->size_bytes > NARROW_BYTES_MAX && inf_cpu_constant_is_narrow(weights, outputs))
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: conv2d: transformed weights take many times the bytes of these");
     const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;

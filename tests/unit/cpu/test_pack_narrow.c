@@ -244,3 +244,35 @@ Test(pack_narrow, expands_the_same_floats_at_every_level)
         }
     }
 }
+
+// Evicts a constant to a pack of its matrix, and returns whether it still counts as narrow.
+static bool is_narrow_if_evicted(struct inf_cpu_matrix matrix, bool narrow, size_t columns)
+{
+    matrix.narrow = narrow;
+    struct inf_blob_form *form = &get_pack(&matrix)->form;
+    inf_blob_evict(matrix.blob, form);
+    cr_assert_null(matrix.blob->data);
+    bool is_narrow = inf_cpu_constant_is_narrow(matrix.blob, columns);
+    cr_assert_null(matrix.blob->data, "only the owner of a constant restores it");
+    cr_assert(inf_blob_restore(matrix.blob));
+    inf_blob_form_unref(&form);
+    return is_narrow;
+}
+
+Test(pack_narrow, evicted_constants_are_as_narrow_as_present_ones)
+{
+    struct inf_cpu_matrix matrix = {blob_of(33 * 40), 33, 40, false};
+    for (int fits = 0; fits <= 1; fits++) {
+        fill_halves(&matrix);
+        if (!fits)
+            ((float *)matrix.blob->data)[33 * 40 - 1] = 1 + FLT_EPSILON;
+        cr_expect_eq(inf_cpu_constant_is_narrow(matrix.blob, 40), fits);
+        cr_expect_eq(is_narrow_if_evicted(matrix, true, 40), fits, "a pack that may be narrow");
+        cr_expect_eq(is_narrow_if_evicted(matrix, false, 40), fits, "a pack in fp32");
+    }
+    // Read in other columns, integers times the unit of a column have no common unit.
+    fill_units(&matrix, 127, 0.0123f);
+    cr_expect(is_narrow_if_evicted(matrix, true, 40));
+    cr_expect_not(is_narrow_if_evicted(matrix, true, 33));
+    inf_blob_unref(&matrix.blob);
+}
