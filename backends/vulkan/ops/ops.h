@@ -12,7 +12,8 @@ typedef enum inf_code vk_lower_fn(struct vk_lowering *lowering, struct inf_error
 
 vk_lower_fn vk_lower_unary, vk_lower_clip, vk_lower_binary, vk_lower_prelu, vk_lower_compare,
     vk_lower_select, vk_lower_cast;
-vk_lower_fn vk_lower_conv2d, vk_lower_depthwise, vk_lower_conv2d_transpose, vk_lower_matmul;
+vk_lower_fn vk_lower_conv2d, vk_lower_depthwise, vk_lower_conv2d_transpose, vk_lower_matmul,
+    vk_lower_matmul_blocks;
 vk_lower_fn vk_lower_pool, vk_lower_resize;
 vk_lower_fn vk_lower_qconv2d, vk_lower_qmatmul, vk_lower_quantize, vk_lower_dequantize,
     vk_lower_lookup, vk_lower_qbinary;

@@ -20,6 +20,7 @@ static vk_lower_fn *const lower_functions[INF_OP_COUNT] = {
     [INF_OP_DEPTHWISE_CONV2D] = vk_lower_depthwise,
     [INF_OP_CONV2D_TRANSPOSE] = vk_lower_conv2d_transpose,
     [INF_OP_MATMUL] = vk_lower_matmul,
+    [INF_OP_MATMUL_BLOCKS] = vk_lower_matmul_blocks,
     [INF_OP_POOL2D] = vk_lower_pool,
     [INF_OP_BATCH_NORM] = vk_lower_batch_norm,
     [INF_OP_NORMALIZE] = vk_lower_normalize,
