@@ -32,7 +32,7 @@ struct sizes {
 static const struct sizes fast = {128, 512, 512, 1 << 20};
 static const struct sizes slow = {64, 64, 64, 1 << 14};
 // A device is slow if the product of the sizes `fast` would take longer than this, in seconds.
-#define FAST_S_MAX 0.05
+#define FAST_S_MAX 0.005
 
 // --- building the test graphs ---
 
