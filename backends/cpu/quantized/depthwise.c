@@ -259,26 +259,40 @@ struct group {
     size_t above;     // rows of x above the first tap that are interleaved, too
     uint8_t rows[FOUR][256];
     bool has_carry;
+    // Of each channel: how its weights are folded (fold.h), and the packed bytes without a carry.
+    uint8_t subtracted[256];
+    int8_t least[256], most[256];
 };
+
+// Returns a group of the block, without rows.
+static struct group begin_group(const struct block *block, const struct inf_q8_params *params)
+{
+    struct group group = {.above = 0};
+    for (size_t c = 0; c < block->window.channels; c++) {
+        struct inf_q8_fold fold = inf_q8_fold_channel(params, block->first + c);
+        group.subtracted[c] = fold.subtracted;
+        group.least[c] = inf_q8_fold_least(&fold);
+        group.most[c] = inf_q8_fold_most(&fold);
+    }
+    return group;
+}
 
 // Sets the rows of a group to the packed bytes of the weights; or, if `carry_factor` is not 0, to
 // their carries (fold.h) times that factor.
 static void fill_group(const struct depthwise *depthwise, const struct block *block,
-                       const struct inf_q8_params *params, const uint8_t *w, int32_t carry_factor,
-                       struct group *group)
+                       const uint8_t *w, int32_t carry_factor, struct group *group)
 {
     size_t kernel = (size_t)depthwise->height.kernel;
-    memset(group->rows, 0, sizeof group->rows);
     for (size_t r = 0; r < FOUR; r++) {
         size_t row = group->four * FOUR + r;
+        memset(group->rows[r], 0, block->window.channels);
         if (row < group->above || row - group->above >= kernel)
             continue;
         size_t tap = (row - group->above) * (size_t)depthwise->width.kernel + group->tap;
         for (size_t c = 0; c < block->window.channels; c++) {
-            struct inf_q8_fold fold = inf_q8_fold_channel(params, block->first + c);
             uint8_t byte = w[tap * depthwise->channels + block->first + c];
-            int8_t packed = (int8_t)(byte - fold.subtracted);
-            int32_t carry = (inf_q8_fold_value(&fold, packed) - packed) / 256;
+            int8_t packed = (int8_t)(byte - group->subtracted[c]);
+            int32_t carry = (packed < group->least[c]) - (packed > group->most[c]);
             group->has_carry |= carry != 0;
             group->rows[r][c] =
                 carry_factor == 0 ? (uint8_t)packed : (uint8_t)(carry * carry_factor);
@@ -316,22 +330,23 @@ static void pack_window(const struct depthwise *depthwise, const struct block *b
                         struct inf_q8_window *window, struct packing *packing)
 {
     size_t size = FOUR * block->loops->width;
-    struct group group = {.above = above};
+    struct group group = begin_group(block, params);
+    group.above = above;
     window->w = (const int8_t *)packing->numbers;
     window->carries = packing->carries;
     for (group.tap = 0; group.tap < window->kernel; group.tap++)
         for (group.four = 0; group.four < window->fours; group.four++) {
             group.has_carry = false;
-            fill_group(depthwise, block, params, w, 0, &group);
+            fill_group(depthwise, block, w, 0, &group);
             interleave_group(block, &group, packing->numbers);
             packing->numbers += size;
             if (!group.has_carry)
                 continue;
             *packing->carries++ =
                 (struct inf_q8_carry){group.tap, group.four, (const int8_t *)packing->blocks};
-            fill_group(depthwise, block, params, w, INF_Q8_CARRY_TWICE, &group);
+            fill_group(depthwise, block, w, INF_Q8_CARRY_TWICE, &group);
             interleave_group(block, &group, packing->blocks);
-            fill_group(depthwise, block, params, w, INF_Q8_CARRY_ONCE, &group);
+            fill_group(depthwise, block, w, INF_Q8_CARRY_ONCE, &group);
             interleave_group(block, &group, packing->blocks + size);
             packing->blocks += INF_Q8_CARRY_BLOCKS * size;
         }
@@ -375,15 +390,16 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
 static size_t count_carries(const struct depthwise *depthwise, const struct inf_q8_params *params,
                             const uint8_t *w)
 {
-    struct group group = {0};
     size_t count = 0;
-    for (size_t i = 0; i < depthwise->block_count; i++)
+    for (size_t i = 0; i < depthwise->block_count; i++) {
+        struct group group = begin_group(&depthwise->blocks[i], params);
         for (group.tap = 0; group.tap < (size_t)depthwise->width.kernel; group.tap++)
             for (group.four = 0; group.four < fours_of(&depthwise->height); group.four++) {
                 group.has_carry = false;
-                fill_group(depthwise, &depthwise->blocks[i], params, w, 0, &group);
+                fill_group(depthwise, &depthwise->blocks[i], w, 0, &group);
                 count += group.has_carry;
             }
+    }
     return count;
 }
 

@@ -38,32 +38,43 @@ bool inf_q8_fold_pays(const struct inf_q8_params *params)
     return abs(zero) <= ZERO_MAX;
 }
 
+// A vector of bytes. A group of four rows is a whole number of them.
+typedef int8_t lanes __attribute__((vector_size(16)));
+
 // Returns true if a weight of the group of four rows at `quad` has a carry.
 static bool has_carry(const struct inf_q8_fold *fold, const int8_t *quad, size_t width)
 {
-    for (size_t i = 0; i < INF_CPU_QUAD * width; i++)
-        if (inf_q8_fold_value(fold, quad[i]) != quad[i])
-            return true;
-    return false;
+    const int8_t least = inf_q8_fold_least(fold), most = inf_q8_fold_most(fold);
+    lanes found = {0};
+    uint64_t parts[sizeof(lanes) / sizeof(uint64_t)];
+    for (size_t i = 0; i < INF_CPU_QUAD * width; i += sizeof(lanes)) {
+        lanes packed;
+        memcpy(&packed, quad + i, sizeof packed);
+        found |= (packed > most) | (packed < least);
+    }
+    memcpy(parts, &found, sizeof parts);
+    return (parts[0] | parts[1]) != 0;
 }
 
 size_t inf_q8_carries_count(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
                             size_t width)
 {
     size_t count = 0;
-    for (size_t q = 0; q < quads; q++)
+    for (size_t q = 0; fold->zero != 0 && q < quads; q++)
         count += has_carry(fold, w + INF_CPU_QUAD * width * q, width);
     return count;
 }
 
-void inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
-                         size_t width, struct inf_q8_carry *carries, int8_t *blocks, uint32_t *sums)
+size_t inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
+                           size_t width, struct inf_q8_carry *carries, int8_t *blocks,
+                           uint32_t *sums)
 {
     size_t size = INF_CPU_QUAD * width;
-    for (size_t q = 0; q < quads; q++, w += size) {
+    size_t count = 0;
+    for (size_t q = 0; fold->zero != 0 && q < quads; q++, w += size) {
         if (!has_carry(fold, w, width))
             continue;
-        *carries++ = (struct inf_q8_carry){.quad = q, .w = blocks};
+        carries[count++] = (struct inf_q8_carry){.quad = q, .w = blocks};
         for (size_t i = 0; i < size; i++) {
             int32_t carry = (inf_q8_fold_value(fold, w[i]) - w[i]) / 256;
             blocks[i] = (int8_t)(INF_Q8_CARRY_TWICE * carry);
@@ -72,4 +83,5 @@ void inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size_t
         }
         blocks += INF_Q8_CARRY_BLOCKS * size;
     }
+    return count;
 }

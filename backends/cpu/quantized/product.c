@@ -62,7 +62,7 @@ enum {
 struct packing {
     uint32_t *terms; // TERMS numbers for each column of the panel
     const int8_t *w; // packed weights of the panel
-    // Where the carries of folded weights are listed, and their weights.
+    // Where the carries of folded weights are listed, and their weights. NULL: there are none.
     struct inf_q8_carry *carries;
     int8_t *blocks;
 };
@@ -72,14 +72,11 @@ struct packing {
 static size_t list_carries(const struct inf_q8_product *product, struct packing *packing,
                            size_t width, uint32_t *sums)
 {
-    if (!product->folded)
+    if (packing->carries == NULL)
         return 0;
     struct inf_q8_fold fold = inf_q8_fold_channel(&product->terms, 0);
-    size_t count = inf_q8_carries_count(&fold, packing->w, product->quads, width);
-    if (count == 0)
-        return 0;
-    inf_q8_carries_list(&fold, packing->w, product->quads, width, packing->carries, packing->blocks,
-                        sums);
+    size_t count = inf_q8_carries_list(&fold, packing->w, product->quads, width, packing->carries,
+                                       packing->blocks, sums);
     packing->carries += count;
     packing->blocks += count * INF_Q8_CARRY_BLOCKS * INF_CPU_QUAD * width;
     return count;
