@@ -43,15 +43,66 @@ static size_t index_of(const struct inf_cpu_bytes *matrix, size_t row, size_t co
     return matrix->transposed ? column * matrix->rows + row : row * matrix->columns + column;
 }
 
+// The bytes of CHUNK columns of a row.
+#define CHUNK 16
+typedef uint8_t chunk __attribute__((vector_size(CHUNK)));
+typedef uint16_t chunk_pairs __attribute__((vector_size(CHUNK)));
+
+// Packs CHUNK columns of a whole quad of rows.
+static void pack_chunk(const uint8_t *from, size_t row_step, uint8_t zero, int8_t *to)
+{
+    chunk_pairs low[2], high[2]; // columns of rows 0 and 1, and of rows 2 and 3, side by side
+    for (size_t i = 0; i < 2; i++, from += 2 * row_step) {
+        chunk a, b;
+        memcpy(&a, from, sizeof a);
+        memcpy(&b, from + row_step, sizeof b);
+        a -= zero;
+        b -= zero;
+        low[i] = (chunk_pairs)__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5,
+                                                      21, 6, 22, 7, 23);
+        high[i] = (chunk_pairs)__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                                       13, 29, 14, 30, 15, 31);
+    }
+    const chunk_pairs quads[] = {
+        __builtin_shufflevector(low[0], low[1], 0, 8, 1, 9, 2, 10, 3, 11),
+        __builtin_shufflevector(low[0], low[1], 4, 12, 5, 13, 6, 14, 7, 15),
+        __builtin_shufflevector(high[0], high[1], 0, 8, 1, 9, 2, 10, 3, 11),
+        __builtin_shufflevector(high[0], high[1], 4, 12, 5, 13, 6, 14, 7, 15)};
+    memcpy(to, quads, sizeof quads);
+}
+
+// Packs a quad of up to four rows, which are `row_step` bytes apart. Missing rows stay as they are.
+static void pack_rows(const uint8_t *from, size_t row_step, size_t rows, size_t columns,
+                      uint8_t zero, int8_t *to)
+{
+    size_t c = 0;
+    for (; rows == INF_CPU_QUAD && c + CHUNK <= columns; c += CHUNK)
+        pack_chunk(from + c, row_step, zero, to + c * INF_CPU_QUAD);
+    for (; c < columns; c++)
+        for (size_t r = 0; r < rows; r++)
+            to[c * INF_CPU_QUAD + r] = (int8_t)(from[r * row_step + c] - zero);
+}
+
+// As pack_rows(), of rows whose columns are `column_step` bytes apart and that lie together.
+static void pack_columns(const uint8_t *from, size_t column_step, size_t rows, size_t columns,
+                         uint8_t zero, int8_t *to)
+{
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < rows; r++)
+            to[c * INF_CPU_QUAD + r] = (int8_t)(from[c * column_step + r] - zero);
+}
+
 static void pack_part(const struct part *part, const uint8_t *from, int8_t *to)
 {
     const struct inf_cpu_bytes *matrix = part->matrix;
-    size_t across = matrix->transposed ? matrix->rows : 1; // bytes between neighbouring columns
-    for (size_t row = 0; row < matrix->rows; row++) {
+    for (size_t row = 0; row < matrix->rows;
+         row += INF_CPU_QUAD, to += part->width * INF_CPU_QUAD) {
         const uint8_t *at = from + index_of(matrix, row, part->first);
-        int8_t *quad = to + row / INF_CPU_QUAD * part->width * INF_CPU_QUAD + row % INF_CPU_QUAD;
-        for (size_t c = 0; c < part->columns; c++)
-            quad[c * INF_CPU_QUAD] = (int8_t)(at[c * across] - matrix->zero);
+        size_t rows = INF_MIN(matrix->rows - row, (size_t)INF_CPU_QUAD);
+        if (matrix->transposed)
+            pack_columns(at, matrix->rows, rows, part->columns, matrix->zero, to);
+        else
+            pack_rows(at, matrix->columns, rows, part->columns, matrix->zero, to);
     }
 }
 
@@ -102,12 +153,35 @@ void inf_cpu_bytes_restore(const struct inf_q8_gemms *gemms, const struct inf_cp
     }
 }
 
+// Panels are a whole number of vectors of four columns wide. Each 16-bit number of a vector is the
+// sum of two bytes of every quad, so it does not overflow in SUM_QUADS quads.
+#define SUM_COLUMNS 4
+#define SUM_QUADS   64
+typedef int16_t byte_pairs __attribute__((vector_size(SUM_COLUMNS * INF_CPU_QUAD)));
+
+// Adds the bytes of at most SUM_QUADS quads of SUM_COLUMNS columns to the sums of the columns. Quads
+// are `step` bytes apart.
+static void sum_quads(const int8_t *quad, size_t quads, size_t step, uint32_t *sums)
+{
+    byte_pairs total = {0};
+    int16_t pairs[2 * SUM_COLUMNS];
+    for (size_t q = 0; q < quads; q++, quad += step) {
+        byte_pairs bytes;
+        memcpy(&bytes, quad, sizeof bytes);
+        total += (bytes << 8 >> 8) + (bytes >> 8);
+    }
+    memcpy(pairs, &total, sizeof pairs);
+    for (size_t c = 0; c < SUM_COLUMNS; c++)
+        sums[c] += (uint32_t)(pairs[2 * c] + pairs[2 * c + 1]);
+}
+
 void inf_cpu_bytes_sum_columns(const int8_t *panel, size_t quads, size_t width, uint32_t *sums)
 {
+    size_t step = width * INF_CPU_QUAD;
+    assert(width % SUM_COLUMNS == 0);
     memset(sums, 0, width * sizeof(*sums));
-    for (size_t q = 0; q < quads; q++, panel += width * INF_CPU_QUAD)
-        for (size_t c = 0; c < width; c++) {
-            const int8_t *quad = panel + c * INF_CPU_QUAD;
-            sums[c] += (uint32_t)(quad[0] + quad[1] + quad[2] + quad[3]);
-        }
+    for (size_t q = 0; q < quads; q += SUM_QUADS)
+        for (size_t c = 0; c < width; c += SUM_COLUMNS)
+            sum_quads(panel + q * step + c * INF_CPU_QUAD, INF_MIN(quads - q, (size_t)SUM_QUADS),
+                      step, sums + c);
 }

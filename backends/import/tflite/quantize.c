@@ -59,29 +59,68 @@ uint32_t inf_tflite_add_zeros(struct inf_builder *b, const struct inf_tflite_ten
 // Rows and columns of a tile of a matrix that is transposed.
 #define TILE 32
 
-// Copies a tile of a matrix [rows, columns] of elements of `size` bytes to its transpose. The
+// Copies a tile of `side` rows and columns, or up to the end, of a matrix [rows, columns] of
+// elements of `size` bytes to its transpose. The
 // constant `size` of the callers lets the compiler make plain loads and stores.
 static inline void transpose_tile(uint8_t *to, const uint8_t *from, size_t size, size_t rows,
-                                  size_t columns, size_t row, size_t column)
+                                  size_t columns, size_t row, size_t column, size_t side)
 {
-    size_t row_end = INF_MIN(row + TILE, rows), column_end = INF_MIN(column + TILE, columns);
+    size_t row_end = INF_MIN(row + side, rows), column_end = INF_MIN(column + side, columns);
     for (size_t c = column; c < column_end; c++)
         for (size_t r = row; r < row_end; r++)
             memcpy(to + (c * rows + r) * size, from + (r * columns + c) * size, size);
+}
+
+// Rows and columns of a square of bytes.
+#define SQUARE 16
+typedef uint8_t square_row __attribute__((vector_size(SQUARE)));
+
+// Transposes a square of bytes. A pass interleaves each row of the upper half with that of the lower
+// half, so that the row of a byte becomes one bit of its column; four passes swap all four bits.
+static void transpose_square(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step)
+{
+    square_row rows[SQUARE], mixed[SQUARE];
+    for (size_t i = 0; i < SQUARE; i++)
+        memcpy(&rows[i], from + i * from_step, SQUARE);
+    for (size_t size = SQUARE; size > 1; size /= 2) {
+        for (size_t i = 0; i < SQUARE / 2; i++) {
+            square_row a = rows[i], b = rows[i + SQUARE / 2];
+            mixed[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                                   6, 22, 7, 23);
+            mixed[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                                       13, 29, 14, 30, 15, 31);
+        }
+        memcpy(rows, mixed, sizeof rows);
+    }
+    for (size_t i = 0; i < SQUARE; i++)
+        memcpy(to + i * to_step, &rows[i], SQUARE);
+}
+
+static void transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t columns)
+{
+    for (size_t row = 0; row < rows; row += SQUARE)
+        for (size_t column = 0; column < columns; column += SQUARE)
+            if (rows - row >= SQUARE && columns - column >= SQUARE)
+                transpose_square(to + column * rows + row, rows, from + row * columns + column,
+                                 columns);
+            else
+                transpose_tile(to, from, 1, rows, columns, row, column, SQUARE);
 }
 
 // Transposes a matrix tile by tile, so that both sides stay in the cache.
 static void transpose_matrix(uint8_t *to, const uint8_t *from, size_t size, size_t rows,
                              size_t columns)
 {
+    if (size == 1) {
+        transpose_bytes(to, from, rows, columns);
+        return;
+    }
     for (size_t row = 0; row < rows; row += TILE)
         for (size_t column = 0; column < columns; column += TILE) {
-            if (size == 1)
-                transpose_tile(to, from, 1, rows, columns, row, column);
-            else if (size == 4)
-                transpose_tile(to, from, 4, rows, columns, row, column);
+            if (size == 4)
+                transpose_tile(to, from, 4, rows, columns, row, column, TILE);
             else
-                transpose_tile(to, from, size, rows, columns, row, column);
+                transpose_tile(to, from, size, rows, columns, row, column, TILE);
         }
 }
 
