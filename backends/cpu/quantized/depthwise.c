@@ -32,7 +32,7 @@ struct depthwise {
     size_t rows_max; // 2: four interleaved rows of x are used for two rows of y; otherwise 1
     struct block *blocks;
     size_t block_count;
-    uint8_t *padding;  // a row of x filled with its zero point
+    uint8_t *padding;  // the columns of a strip, filled with the zero point of x
     size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
     size_t scratch_step; // bytes of scratch memory of each worker, for interleaved columns
@@ -109,9 +109,8 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     size_t width = block->loops->width;
     size_t fours = block->window.fours;
     size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
-    size_t first = block->first;
-    if (inside)
-        first += (size_t)(strip->column + (int64_t)begin) * depthwise->channels;
+    // Only columns inside x are far from its first one.
+    size_t column = inside ? (size_t)(strip->column + (int64_t)begin) * depthwise->channels : 0;
     struct inf_q8_columns columns = {.step = inside ? depthwise->channels : 0,
                                      .channels = block->window.channels,
                                      .flip = depthwise->flip,
@@ -125,7 +124,8 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
             break;
         bool there = inside && row >= 0 && row < depthwise->height.input;
         columns.rows[i] =
-            (there ? strip->image + (size_t)row * row_size : depthwise->padding) + first;
+            (there ? strip->image + (size_t)row * row_size + column : depthwise->padding) +
+            block->first;
         if (there)
             readable = INF_MIN(
                 readable, count_readable(columns.rows[i], strip->end, width, depthwise->channels));
@@ -217,26 +217,33 @@ static void depthwise_run(const struct inf_cpu_step *step)
 
 // --- packing the weights ---
 
-// Cuts the channels into blocks. If the last block would be too small, it starts earlier and
-// overlaps the previous block. The channels in both blocks are computed twice, with the same
-// result.
-static void cut_channels(struct depthwise *depthwise, const struct inf_q8 *q8)
+// Returns the block that begins with channel `at`. The last block begins earlier if it would not be
+// full, but not if there are fewer channels than a block has.
+static struct block block_at(const struct depthwise *depthwise, const struct inf_q8 *q8, size_t at)
 {
     size_t whole = q8->depthwise->width;
     size_t half = q8->depthwise_half->width;
-    size_t at = 0;
-    depthwise->block_count = 0;
-    while (at < depthwise->channels) {
-        size_t left = depthwise->channels - at;
-        bool small = left <= half || depthwise->channels < whole;
-        size_t width = small ? half : whole;
-        struct block *block = &depthwise->blocks[depthwise->block_count++];
-        block->loops = small ? q8->depthwise_half : q8->depthwise;
-        block->window.channels = INF_MIN(width, depthwise->channels);
-        block->first =
-            left >= block->window.channels ? at : depthwise->channels - block->window.channels;
-        at = block->first + block->window.channels;
+    size_t left = depthwise->channels - at;
+    bool small = left <= half || depthwise->channels < whole;
+    struct block block = {.loops = small ? q8->depthwise_half : q8->depthwise};
+    block.window.channels = INF_MIN(small ? half : whole, depthwise->channels);
+    block.first = left >= block.window.channels ? at : depthwise->channels - block.window.channels;
+    return block;
+}
+
+// Cuts the channels into blocks and returns their number. If `blocks` is not NULL, they are written
+// there.
+static size_t cut_channels(const struct depthwise *depthwise, const struct inf_q8 *q8,
+                           struct block *blocks)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < depthwise->channels; count++) {
+        struct block block = block_at(depthwise, q8, at);
+        at = block.first + block.window.channels;
+        if (blocks != NULL)
+            blocks[count] = block;
     }
+    return count;
 }
 
 // Interleaves 32-bit numbers of a block, such as its biases, as if their four bytes were four rows.
@@ -434,16 +441,19 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     struct inf_q8_params params = inf_q8_params_of(step);
     params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
+    // No more columns of a strip are inside x, and those outside are read at one address.
+    size_t columns = INF_MIN(columns_of(&depthwise->width, depthwise->pixels_max),
+                             (size_t)depthwise->width.input);
+    size_t row_size = columns * depthwise->channels;
     struct packing packing;
     void *padding;
+    depthwise->block_count = cut_channels(depthwise, q8, NULL);
     depthwise->blocks =
-        inf_arena_alloc(step->arena, (depthwise->channels / q8->depthwise_half->width + 1) *
-                                         sizeof(*depthwise->blocks));
+        inf_arena_alloc(step->arena, depthwise->block_count * sizeof(*depthwise->blocks));
     if (depthwise->blocks == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its blocks", step->node->name);
-    cut_channels(depthwise, q8);
+    cut_channels(depthwise, q8, depthwise->blocks);
     INF_TRY(alloc_packing(depthwise, step, &params, &packing, err));
     INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
     depthwise->flip = params.flip;
@@ -470,6 +480,10 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     depthwise->batch = (size_t)x->dims[0];
     depthwise->channels = (size_t)x->dims[3];
     depthwise->rows_max = shares_rows(&depthwise->height) ? 2 : 1;
+    size_t fours = fours_of(&depthwise->height);
+    depthwise->pixels_max = INF_MIN((size_t)depthwise->width.output, STRIP_PIXELS);
+    while (columns_of(&depthwise->width, depthwise->pixels_max) > COLUMNS_MAX / fours)
+        depthwise->pixels_max /= 2;
     INF_TRY(pack_weights(depthwise, step, err));
     size_t rows = (size_t)depthwise->height.output;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
@@ -477,10 +491,6 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     depthwise->workers = inf_native_choose_workers(step, depthwise->batch * rows * row_macs);
     depthwise->strips =
         inf_native_choose_strips(rows, STRIP_MACS / row_macs + 1, depthwise->workers);
-    depthwise->pixels_max = INF_MIN((size_t)depthwise->width.output, STRIP_PIXELS);
-    size_t fours = fours_of(&depthwise->height);
-    while (columns_of(&depthwise->width, depthwise->pixels_max) > COLUMNS_MAX / fours)
-        depthwise->pixels_max /= 2;
     depthwise->scratch_step = columns_of(&depthwise->width, depthwise->pixels_max) * fours * FOUR *
                               step->isa->q8->depthwise->width;
     step->scratch_count = inf_q8_scratch_count(depthwise->workers * depthwise->scratch_step);

@@ -24,6 +24,7 @@
 // This file packs the weights and makes the step; product_strips.c multiplies.
 #include "backends/cpu/quantized/product.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "backends/cpu/core/pack.h"
@@ -48,19 +49,21 @@
 // --- packing the weights ---
 
 // The 32-bit numbers of each column that a panel stores besides its weights. The numbers of one
-// kind lie together, with one for each column of the panel.
+// kind lie together, with one for each column of the panel. If kernels subtract the zero points of
+// the weights, the panel also stores these, and if x_zero is computed, the base and the slope of the
+// bias.
 enum {
     BIAS,
-    BASE,
-    SLOPE,
-    ZEROS,
     SCALES,
     TERMS
 };
 
+// The most columns of a panel.
+#define PANEL_COLUMNS_MAX 64
+
 // Addresses of the panel that fill_panel() sets up next.
 struct packing {
-    uint32_t *terms; // TERMS numbers for each column of the panel
+    uint32_t *terms; // count_terms() numbers for each column of the panel
     const int8_t *w; // packed weights of the panel
     // Where the carries of folded weights are listed, and their weights. NULL: there are none.
     struct inf_q8_carry *carries;
@@ -82,6 +85,12 @@ static size_t list_carries(const struct inf_q8_product *product, struct packing 
     return count;
 }
 
+// Returns how many 32-bit numbers panels store for each column.
+static size_t count_terms(const struct inf_q8_product *product)
+{
+    return TERMS + (product->has_zeros ? 1 : 0) + (product->shifts ? 2 : 0);
+}
+
 // Sets up the panel that begins at column *first of group `group`. Its weights are packed already.
 // Advances *packing and *first to the next panel.
 static void fill_panel(const struct inf_q8_product *product, struct inf_q8_product_panel *panel,
@@ -92,39 +101,48 @@ static void fill_panel(const struct inf_q8_product *product, struct inf_q8_produ
     size_t vectors = inf_cpu_bytes_panel_vectors(gemms, *first, product->outputs);
     size_t width = vectors * gemms->width;
     size_t columns = INF_MIN(width, product->outputs - *first);
-    uint32_t *base = packing->terms + BASE * width;
-    uint32_t *slope = packing->terms + SLOPE * width;
-    int32_t *zeros = (int32_t *)(packing->terms + ZEROS * width);
+    uint32_t once[2 * PANEL_COLUMNS_MAX];
+    assert(width <= PANEL_COLUMNS_MAX);
+    size_t terms_count = count_terms(product) * width;
+    int32_t *bias = (int32_t *)(packing->terms + BIAS * width);
     float *scales = (float *)(packing->terms + SCALES * width);
-    memset(packing->terms, 0, TERMS * width * sizeof(*packing->terms));
+    int32_t *zeros = product->has_zeros ? (int32_t *)(packing->terms + TERMS * width) : NULL;
+    uint32_t *base = product->shifts ? packing->terms + terms_count - 2 * width : once;
+    uint32_t *slope = base + width;
+    memset(once, 0, sizeof once);
+    memset(packing->terms, 0, terms_count * sizeof(*packing->terms));
     *panel = (struct inf_q8_product_panel){.gemm = gemms->gemm[vectors - 1],
                                            .first = group * product->outputs + *first,
-                                           .bias = (int32_t *)(packing->terms + BIAS * width),
-                                           .base = base,
-                                           .slope = slope,
+                                           .bias = bias,
+                                           .base = product->shifts ? base : NULL,
+                                           .slope = product->shifts ? slope : NULL,
                                            .width = width};
     inf_cpu_bytes_sum_columns(packing->w, product->quads, width, slope);
     size_t carries = list_carries(product, packing, width, slope);
     for (size_t i = 0; i < columns; i++) {
         size_t channel = panel->first + i;
-        zeros[i] = product->folded ? 0 : inf_q8_w_zero(terms, channel);
         base[i] = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
-        slope[i] -= (uint32_t)product->depth * (uint32_t)zeros[i];
+        if (zeros != NULL) {
+            zeros[i] = inf_q8_w_zero(terms, channel);
+            slope[i] -= (uint32_t)product->depth * (uint32_t)zeros[i];
+        }
         scales[i] = inf_q8_scale(terms, channel);
     }
+    for (size_t i = 0; i < width; i++)
+        bias[i] = (int32_t)(base[i] - (uint32_t)terms->x_zero * slope[i]);
     panel->part = (struct inf_q8_panel){
         .segments = 1,
         .quads = product->quads,
         .w = packing->w,
-        .bias = panel->bias,
-        .zeros = product->has_zeros ? zeros : NULL,
+        .bias = bias,
+        .zeros = zeros,
         .carries = carries > 0 ? packing->carries - carries : NULL,
         .carry_count = carries,
         .requant = inf_q8_requant_of(terms, terms->scales != NULL ? scales : NULL),
         .y_step = product->windows.groups * product->outputs,
         .columns = columns,
         .tile_depth = product->tile_depth};
-    packing->terms += TERMS * width;
+    packing->terms += terms_count;
     packing->w += INF_CPU_QUAD * product->quads * width;
     *first += columns;
 }
@@ -159,7 +177,6 @@ static void fill_panels(struct inf_q8_product *product, struct packing packing)
     for (size_t group = 0; group < product->windows.groups; group++)
         for (size_t first = 0; first < product->outputs;)
             fill_panel(product, panel++, &packing, group, &first);
-    set_biases(product);
 }
 
 static enum inf_code alloc_panels(struct inf_q8_product *product, struct inf_cpu_step *step,
@@ -167,15 +184,22 @@ static enum inf_code alloc_panels(struct inf_q8_product *product, struct inf_cpu
 {
     size_t width = product->gemms->width;
     product->vectors = (product->outputs + width - 1) / width;
-    size_t columns = product->windows.groups * product->vectors * width;
-    void *terms;
     product->panel_count = (product->vectors + 1) / 2;
     product->panels = inf_arena_alloc(step->arena, product->windows.groups * product->panel_count *
                                                        sizeof(*product->panels));
     if (product->panels == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its panels", step->node->name);
-    INF_TRY(inf_q8_alloc(&terms, step, TERMS * columns * sizeof(uint32_t), err));
+    return INF_OK;
+}
+
+// Allocates memory for the numbers of all panels, of which has_zeros and shifts tell the kinds.
+static enum inf_code alloc_terms(struct inf_q8_product *product, struct inf_cpu_step *step,
+                                 struct inf_error *err)
+{
+    size_t columns = product->windows.groups * product->vectors * product->gemms->width;
+    void *terms;
+    INF_TRY(inf_q8_alloc(&terms, step, count_terms(product) * columns * sizeof(uint32_t), err));
     product->terms_memory = terms;
     return INF_OK;
 }
@@ -253,7 +277,7 @@ static enum inf_code prepare_packing(struct inf_q8_product *product, struct inf_
     product->w_memory = memory;
     product->has_zeros = true;
     step->run = packing_run;
-    return INF_OK;
+    return alloc_terms(product, step, err);
 }
 
 // The carries of all panels of a product.
@@ -304,9 +328,10 @@ static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_s
         packs = packs || (i != 3 && is_computed(step, i));
     if (packs)
         return prepare_packing(product, step, err);
-    step->run = is_computed(step, 3) ? shifted_run : product_run;
+    product->shifts = is_computed(step, 3);
+    step->run = product->shifts ? shifted_run : product_run;
     product->terms = inf_q8_params_of(step);
-    product->terms.x_zero = is_computed(step, 3) ? 0 : inf_q8_x_zero_of(step);
+    product->terms.x_zero = product->shifts ? 0 : inf_q8_x_zero_of(step);
     struct inf_cpu_matrix matrix = {.rows = product->depth,
                                     .columns = product->windows.groups * product->outputs,
                                     .transposed = product->transposed,
@@ -329,6 +354,8 @@ static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_s
     if (!product->folded)
         INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
     packing.w = w;
+    product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
+    INF_TRY(alloc_terms(product, step, err));
     fill_panels(product, packing);
     return INF_OK;
 }

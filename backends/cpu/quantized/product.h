@@ -11,8 +11,8 @@ struct inf_q8_product_panel {
     inf_q8_gemm_fn *const *gemm; // indexed by the number of pixels of a call - 1
     struct inf_q8_panel part;
     size_t first; // index of the first column of y
-    // The bias of a column is base - x_zero * slope, modulo 2^32. Indexed like the bias.
     int32_t *bias;
+    // The bias of a column is base - x_zero * slope, modulo 2^32. NULL unless the product shifts.
     const uint32_t *base, *slope;
     size_t width; // columns, with padding
 };
@@ -29,9 +29,10 @@ struct inf_q8_product {
     // True if the zero points of the weights are subtracted when weights are packed (fold.h).
     bool folded;
     bool has_zeros;         // true: kernels subtract the zero points of the weights
+    bool shifts;            // true: each run updates the biases for the zero point of x
     bool transposed;        // true: the weights are stored as [outputs][depth]
     size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
-    uint32_t *terms_memory; // numbers of the panels: see TERMS
+    uint32_t *terms_memory; // numbers of the panels: see count_terms()
     int8_t *w_memory;       // memory for weights that each run packs; NULL: packed only once
     struct inf_q8_product_panel *panels; // ordered by group
     size_t vectors;                      // SIMD vectors that cover the outputs of one group
