@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/registry.h"
 #include "tests/conformance/cases.h"
+#include "tests/tools/gen/all_devices.h"
 
 // For one operator and element type: about how many nodes a device was queried, and how many of
 // these it supports.
@@ -161,8 +161,7 @@ int main(void)
 {
     struct inf_device_list devices;
     struct inf_error err = {0};
-    struct inf_device_options options = {.threads = 1};
-    if (inf_device_list_open(&devices, NULL, &options, &err) != INF_OK) {
+    if (open_all_devices(&devices, &err) != INF_OK) {
         fprintf(stderr, "print_ops: %s\n", err.text);
         return 1;
     }

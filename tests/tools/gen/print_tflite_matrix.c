@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/registry.h"
+#include "tests/tools/gen/all_devices.h"
 #include "tests/tools/run/engine.h"
 
 #define ROWS_MAX    256
@@ -97,12 +97,11 @@ void print_tflite_matrix(const char *folder)
     size_t count = 0, index;
     char path[4096];
     struct inf_device_list devices;
-    const struct inf_device_options options = {.threads = 1};
     snprintf(path, sizeof path, "%s/manifest.json", folder);
     json_t *manifest = json_load_file(path, 0, NULL), *entry;
     if (manifest == NULL)
         return;
-    if (inf_device_list_open(&devices, NULL, &options, NULL) == INF_OK) {
+    if (open_all_devices(&devices, NULL) == INF_OK) {
         json_array_foreach(json_object_get(manifest, "models"), index, entry)
         {
             ask_case(&devices, folder, entry, rows, &count);
