@@ -236,13 +236,17 @@ def windows():
         ('depthwise', 'u8', 40, (7, 9, 24), 0, 3, 1),
         ('depthwise', 'u8', 201, (7, 40, 70), 0, 3, 2),
         ('depthwise', 'i8', 0, (4, 5, 9), 0, 5, 1),
+        ('depthwise', 'i8', 0, (4, 80, 33), 0, 3, 1),
+        ('row', 'u8', 130, (1, 61, 5), 18, (1, 5), 1),
+        ('row', 'i8', 0, (1, 62, 7), 3, (1, 3), 2),
     )
     for name, kind, zero, size, outputs, window, stride in rows:
+        tall, wide = window if isinstance(window, tuple) else (window, window)
         depthwise = outputs == 0
         shift = 0 if kind == 'u8' else -128
         data = [(i * 89) % 256 + shift for i in range(math.prod(size))]
         x = Tensor(kind, (1, *size), data, 0.02, 119 + shift)
-        shape = (1, window, window, size[2]) if depthwise else (outputs, window, window, size[2])
+        shape = (1 if depthwise else outputs, tall, wide, size[2])
         data = [(i * 53) % 256 + shift for i in range(math.prod(shape))]
         w = const(kind, shape, data, 0.003, zero)
         count = size[2] if depthwise else outputs
