@@ -159,8 +159,8 @@ void inf_cpu_bytes_restore(const struct inf_q8_gemms *gemms, const struct inf_cp
 #define SUM_QUADS   64
 typedef int16_t byte_pairs __attribute__((vector_size(SUM_COLUMNS * INF_CPU_QUAD)));
 
-// Adds the bytes of at most SUM_QUADS quads of SUM_COLUMNS columns to the sums of the columns. Quads
-// are `step` bytes apart.
+// Adds the bytes of at most SUM_QUADS quads of SUM_COLUMNS columns to the sums of the columns.
+// Quads are `step` bytes apart.
 static void sum_quads(const int8_t *quad, size_t quads, size_t step, uint32_t *sums)
 {
     byte_pairs total = {0};

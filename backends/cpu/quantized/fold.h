@@ -27,14 +27,15 @@ static inline int32_t inf_q8_fold_value(const struct inf_q8_fold *fold, int8_t p
     return (int8_t)(byte ^ fold->flip) - fold->zero;
 }
 
-// Return the least and the largest packed byte that has no carry. Weights below zero - 128 have
-// carries and are packed as numbers above the largest one; their carry is -1 times 256. Weights above
-// zero + 127 are packed as numbers below the least one, and their carry is 256.
+// Returns the least packed byte without a carry. Weights above zero + 127 are packed as lower
+// numbers, and their carry is 256 * 1.
 static inline int8_t inf_q8_fold_least(const struct inf_q8_fold *fold)
 {
     return (int8_t)(INT8_MIN - (fold->zero < 0 ? fold->zero : 0));
 }
 
+// Returns the largest packed byte without a carry. Weights below zero - 128 are packed as higher
+// numbers, and their carry is 256 * -1.
 static inline int8_t inf_q8_fold_most(const struct inf_q8_fold *fold)
 {
     return (int8_t)(INT8_MAX - (fold->zero > 0 ? fold->zero : 0));
@@ -44,9 +45,9 @@ static inline int8_t inf_q8_fold_most(const struct inf_q8_fold *fold)
 size_t inf_q8_carries_count(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
                             size_t width);
 
-// Lists the carries of a packed panel and returns their number. `carries` has room for inf_q8_carries_count() entries, and
-// `blocks` for as many blocks of INF_Q8_CARRY_BLOCKS * 4 * width bytes. Adds 256 times the sum of
-// the carries of each column to `sums`, modulo 2^32.
+// Lists the carries of a packed panel and returns their number. `carries` has room for
+// inf_q8_carries_count() entries, and `blocks` for as many blocks of INF_Q8_CARRY_BLOCKS * 4 * width
+// bytes. Adds 256 times the sum of the carries of each column to `sums`, modulo 2^32.
 size_t inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
                            size_t width, struct inf_q8_carry *carries, int8_t *blocks,
                            uint32_t *sums);

@@ -50,8 +50,8 @@
 
 // The 32-bit numbers of each column that a panel stores besides its weights. The numbers of one
 // kind lie together, with one for each column of the panel. If kernels subtract the zero points of
-// the weights, the panel also stores these, and if x_zero is computed, the base and the slope of the
-// bias.
+// the weights, the panel also stores these. If x_zero is computed, it also stores the base and the
+// slope of the bias.
 enum {
     BIAS,
     SCALES,

@@ -75,8 +75,9 @@ static inline void transpose_tile(uint8_t *to, const uint8_t *from, size_t size,
 #define SQUARE 16
 typedef uint8_t square_row __attribute__((vector_size(SQUARE)));
 
-// Transposes a square of bytes. A pass interleaves each row of the upper half with that of the lower
-// half, so that the row of a byte becomes one bit of its column; four passes swap all four bits.
+// Transposes a square of bytes. A pass interleaves the rows of the upper half with those of the
+// lower half. It rotates the index 16 * row + column of each byte left by one bit, so that four
+// passes swap row and column.
 static void transpose_square(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step)
 {
     square_row rows[SQUARE], mixed[SQUARE];

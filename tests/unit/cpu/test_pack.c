@@ -558,3 +558,26 @@ Test(pack, is_acquired_and_released_by_many_threads)
     for (int i = 0; i < BLOBS; i++)
         inf_blob_unref(&blobs[i]);
 }
+
+Test(pack, columns_of_bytes_have_exact_sums)
+{
+    // Panels of eight columns: of the least byte, of the largest one, and of small numbers.
+    enum {
+        QUADS = 301,
+        WIDTH = 8
+    };
+    static int8_t panel[QUADS * 4 * WIDTH];
+    uint32_t sums[WIDTH];
+    for (size_t i = 0; i < sizeof panel; i++)
+        panel[i] = (int8_t)(i / 4 % WIDTH == 1   ? INT8_MIN
+                            : i / 4 % WIDTH == 6 ? INT8_MAX
+                                                 : (int)(i % 3));
+    inf_cpu_bytes_sum_columns(panel, QUADS, WIDTH, sums);
+    cr_expect_eq((int32_t)sums[1], -128 * 4 * QUADS);
+    cr_expect_eq((int32_t)sums[6], 127 * 4 * QUADS);
+    int32_t small = 0;
+    for (size_t q = 0; q < QUADS; q++)
+        for (size_t r = 0; r < 4; r++)
+            small += (int32_t)((q * 4 * WIDTH + r) % 3);
+    cr_expect_eq((int32_t)sums[0], small);
+}

@@ -10,7 +10,6 @@
 #define ROWS    5
 #define DEPTH   260
 #define COLUMNS 70
-#define ZERO    (128 + 60) // of the weights; packed weights are -188 to 67
 
 static uint32_t draw_bits(uint32_t *state)
 {
@@ -29,9 +28,9 @@ static uint32_t add_bytes(struct inf_graph *graph, const struct inf_shape *shape
     return value;
 }
 
-// Multiplies bytes with weights and checks the sums. Returns the bytes that the device has for the
-// weights.
-static uint64_t check_product(const uint8_t *weights)
+// Multiplies bytes with weights, whose zero point is `zero`, and checks the sums. Returns the bytes
+// that the device has for the weights.
+static uint64_t check_product(const uint8_t *weights, uint8_t zero)
 {
     static uint8_t x[ROWS * DEPTH + INF_BLOB_SLACK_BYTES];
     static int32_t y[ROWS * COLUMNS + INF_BLOB_SLACK_BYTES];
@@ -51,7 +50,7 @@ static uint64_t check_product(const uint8_t *weights)
     inputs[1] = add_bytes(graph, &INF_SHAPE(DEPTH, COLUMNS), weights);
     inputs[2] = INF_VALUE_NONE;
     inputs[3] = add_bytes(graph, &INF_SHAPE(1), (const uint8_t[]){7});
-    inputs[4] = add_bytes(graph, &INF_SHAPE(1), (const uint8_t[]){ZERO});
+    inputs[4] = add_bytes(graph, &INF_SHAPE(1), &zero);
     cr_assert_eq(inf_graph_add_node(graph, INF_OP_QMATMUL, "node", "", inputs, 5, 1, &node, NULL),
                  INF_OK);
     graph->nodes[node].attrs.qmatmul.dtype = INF_DTYPE_I32;
@@ -68,7 +67,7 @@ static uint64_t check_product(const uint8_t *weights)
         for (size_t column = 0; column < COLUMNS; column++) {
             int32_t sum = 0;
             for (size_t k = 0; k < DEPTH; k++)
-                sum += (x[row * DEPTH + k] - 7) * (weights[k * COLUMNS + column] - ZERO);
+                sum += (x[row * DEPTH + k] - 7) * (weights[k * COLUMNS + column] - zero);
             cr_assert_eq(y[row * COLUMNS + column], sum, "row %zu, column %zu", row, column);
         }
     uint64_t bytes = inf_device_memory(device).weight_bytes;
@@ -78,19 +77,26 @@ static uint64_t check_product(const uint8_t *weights)
     return bytes;
 }
 
-Test(q8_carries, take_little_memory_and_change_no_sum)
+// `zero` is the zero point of the weights, and `far` the weight that differs most from it.
+static void check_carries(uint8_t zero, uint8_t far)
 {
     static uint8_t weights[DEPTH * COLUMNS];
     uint32_t state = 1;
-    memset(weights, ZERO, sizeof weights);
-    uint64_t none = check_product(weights);
-    weights[7] = 0; // carries for one group of four rows
-    uint64_t one = check_product(weights);
+    memset(weights, zero, sizeof weights);
+    uint64_t none = check_product(weights, zero);
+    weights[7] = far; // carries for one group of four rows
+    uint64_t one = check_product(weights, zero);
     cr_expect_gt(one, none);
     for (size_t i = 0; i < sizeof weights; i++)
         weights[i] = (uint8_t)draw_bits(&state);
-    uint64_t many = check_product(weights);
+    uint64_t many = check_product(weights, zero);
     cr_expect_leq(one, none + sizeof weights / 8);
     cr_expect_leq(many, none + sizeof weights / 8, "%lu bytes without carries, %lu with many", none,
                   many);
+}
+
+Test(q8_carries, take_little_memory_and_change_no_sum)
+{
+    check_carries(128 + 60, 0);   // weights minus zero are -188 to 67
+    check_carries(128 - 60, 255); // and -68 to 187
 }
