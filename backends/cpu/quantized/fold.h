@@ -46,8 +46,8 @@ size_t inf_q8_carries_count(const struct inf_q8_fold *fold, const int8_t *w, siz
                             size_t width);
 
 // Lists the carries of a packed panel and returns their number. `carries` has room for
-// inf_q8_carries_count() entries, and `blocks` for as many blocks of INF_Q8_CARRY_BLOCKS * 4 * width
-// bytes. Adds 256 times the sum of the carries of each column to `sums`, modulo 2^32.
+// inf_q8_carries_count() entries, and `blocks` for as many blocks of INF_Q8_CARRY_BLOCKS * 4 *
+// width bytes. Adds 256 times the sum of the carries of each column to `sums`, modulo 2^32.
 size_t inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size_t quads,
                            size_t width, struct inf_q8_carry *carries, int8_t *blocks,
                            uint32_t *sums);
