@@ -217,8 +217,8 @@ static struct inf_cpu_helper *find_idle(const struct inf_cpu_core_set *set)
 
 // Keeps the helper off the CPU of the leader of its crew, the calling thread. Does nothing if the
 // system refuses.
-static void avoid_leader(struct inf_cpu_core_set *set, struct inf_cpu_helper *helper)
-    INF_ATTR(requires_capability(set->mutex))
+static void avoid_leader(struct inf_cpu_helper *helper)
+    INF_ATTR(requires_capability(helper->set->mutex))
 {
     int cpu = helper->crew->leader_cpu;
     if (cpu < 0 || helper->number == 0 || (helper->keeps_off && helper->avoids == cpu))
@@ -237,7 +237,7 @@ static void follow_leader(struct inf_cpu_core_set *set, struct inf_cpu_crew *cre
     crew->leader_cpu = cpu;
     for (uint32_t i = 0; i < set->helper_count; i++)
         if (set->helpers[i].crew == crew)
-            avoid_leader(set, &set->helpers[i]);
+            avoid_leader(&set->helpers[i]);
     inf_mutex_unlock(&set->mutex);
 }
 
@@ -269,7 +269,7 @@ static struct inf_cpu_helper *assign_helper(struct inf_cpu_core_set *set, struct
     }
     helper->worker = find_number(set, crew);
     helper->crew = crew;
-    avoid_leader(set, helper);
+    avoid_leader(helper);
     change_working(set, crew, 1);
     atomic_fetch_add(&crew->present, 1);
     return helper;
