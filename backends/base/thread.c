@@ -211,20 +211,6 @@ static bool set_nice(int number, int nice)
     return true;
 }
 
-int inf_thread_number(void)
-{
-    return (int)gettid();
-}
-
-bool inf_thread_avoid_cpu(int number, int cpu)
-{
-    cpu_set_t rest;
-    if (sched_getaffinity(0, sizeof rest, &rest) != 0)
-        return false;
-    CPU_CLR(cpu, &rest);
-    return sched_setaffinity(number, sizeof rest, &rest) == 0; // refuses an empty set
-}
-
 void inf_thread_set_background(void)
 {
     (void)set_nice(0, GIVE_WAY_NICE);

@@ -103,13 +103,6 @@ struct inf_thread_handle inf_thread_self(void);
 // Threads that it starts later inherit this. Returns false if the system refuses. Any thread.
 bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice);
 
-// Returns the number that the kernel gave to the calling thread.
-int inf_thread_number(void);
-
-// Keeps a thread off one CPU: it may run on the other CPUs that the calling thread may use. Returns
-// false, and changes nothing, if there is no other or the system refuses. Any thread.
-bool inf_thread_avoid_cpu(int number, int cpu);
-
 // Returns true if the system lets a thread take the nice value of the calling thread again after a
 // higher one: that needs RLIMIT_NICE (LimitNICE=0) or the capability CAP_SYS_NICE.
 bool inf_thread_may_raise(void) INF_MAY_BLOCK;

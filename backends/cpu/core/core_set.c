@@ -25,11 +25,6 @@
 // within KEEP_NS. Waking a helper for so short a time costs more than it gains, so the other run
 // does not take the free core at once.
 //
-// Keep helpers off the CPU of their leader. If threads of low priority compute on all other CPUs,
-// the kernel may leave a helper on the CPU of its leader for as long as the run takes: both then
-// compute in turn, and the other threads keep their CPUs. So a helper may run where its leader
-// may, but not on the CPU that the leader had when it last asked for helpers.
-//
 // Follow the limits of the process. Its CPU quota and its cpuset may change while it runs. A run
 // counts the usable cores when it begins and when it wants helpers, but at most once in
 // INF_CPU_FOLLOW_MS, so an idle device needs no timer. If there are fewer cores, helpers find more
@@ -63,9 +58,6 @@ struct inf_cpu_helper {
     size_t worker;             // number of the helper in its crew
     bool begun;                // true: the helper is in crew->help()
     bool close;                // true: the thread must end
-    int number;                // of the kernel; 0: the thread has not begun
-    int avoids;                // CPU that the helper is kept off, if `keeps_off`
-    bool keeps_off;
 };
 
 static uint32_t count_cores(const struct inf_cpu_core_set *set)
@@ -163,7 +155,6 @@ static void run_helper(void *context) INF_ATTR(no_thread_safety_analysis)
     struct inf_cpu_helper *helper = context;
     struct inf_cpu_core_set *set = helper->set;
     inf_mutex_lock(&set->mutex);
-    helper->number = inf_thread_number();
     while (!helper->close) {
         struct inf_cpu_crew *crew = helper->crew;
         if (crew == NULL) {
@@ -215,32 +206,6 @@ static struct inf_cpu_helper *find_idle(const struct inf_cpu_core_set *set)
     return NULL;
 }
 
-// Keeps the helper off the CPU of the leader of its crew, the calling thread. Does nothing if the
-// system refuses.
-static void avoid_leader(struct inf_cpu_helper *helper)
-    INF_ATTR(requires_capability(helper->set->mutex))
-{
-    int cpu = helper->crew->leader_cpu;
-    if (cpu < 0 || helper->number == 0 || (helper->keeps_off && helper->avoids == cpu))
-        return;
-    helper->keeps_off = inf_thread_avoid_cpu(helper->number, cpu);
-    helper->avoids = cpu;
-}
-
-// Notes the CPU of the leader, and keeps the helpers that it has off this CPU.
-static void follow_leader(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew)
-{
-    int cpu = sched_getcpu();
-    if (cpu == crew->leader_cpu)
-        return;
-    inf_mutex_lock(&set->mutex);
-    crew->leader_cpu = cpu;
-    for (uint32_t i = 0; i < set->helper_count; i++)
-        if (set->helpers[i].crew == crew)
-            avoid_leader(&set->helpers[i]);
-    inf_mutex_unlock(&set->mutex);
-}
-
 // Returns the smallest number from 1 that no helper of the crew has.
 static size_t find_number(const struct inf_cpu_core_set *set, const struct inf_cpu_crew *crew)
 {
@@ -269,7 +234,6 @@ static struct inf_cpu_helper *assign_helper(struct inf_cpu_core_set *set, struct
     }
     helper->worker = find_number(set, crew);
     helper->crew = crew;
-    avoid_leader(helper);
     change_working(set, crew, 1);
     atomic_fetch_add(&crew->present, 1);
     return helper;
@@ -294,7 +258,6 @@ uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_c
 {
     uint32_t working = atomic_load_explicit(&crew->working, memory_order_relaxed);
     most = INF_MIN(most, crew->most);
-    follow_leader(set, crew);
     while (working < most && may_grow(set, working) && !is_core_kept(set)) {
         inf_mutex_lock(&set->mutex);
         struct inf_cpu_helper *helper = assign_helper(set, crew);
@@ -321,14 +284,6 @@ void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew 
         atomic_fetch_sub(&crew->present, 1);
     }
     inf_mutex_unlock(&set->mutex);
-}
-
-int inf_cpu_core_set_helper_number(struct inf_cpu_core_set *set, uint32_t index)
-{
-    inf_mutex_lock(&set->mutex);
-    int number = set->helpers[index].number;
-    inf_mutex_unlock(&set->mutex);
-    return number;
 }
 
 void inf_cpu_core_set_wait(struct inf_cpu_crew *crew)

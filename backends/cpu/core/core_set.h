@@ -70,8 +70,7 @@ struct inf_cpu_crew {
     // inf_cpu_core_set_give_way() returned true.
     bool (*help)(void *context, size_t worker);
     void *context;
-    uint32_t most;  // the most helpers of the crew
-    int leader_cpu; // where the leader ran when it last acquired helpers; negative: not known
+    uint32_t most; // the most helpers of the crew
 
     atomic_uint working; // helpers that count for the share of the run
     atomic_uint present; // helpers that may still use the crew
@@ -120,10 +119,6 @@ void inf_cpu_core_set_release(struct inf_cpu_core_set *set, struct inf_cpu_crew 
 // Returns the time for which helpers have been working for the crew since the last call, summed
 // over the helpers. Called by the leader.
 uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct inf_cpu_crew *crew);
-
-// Returns the kernel's number of a helper thread; 0: the thread has not begun. `index` is less than
-// set->helper_count.
-int inf_cpu_core_set_helper_number(struct inf_cpu_core_set *set, uint32_t index);
 
 // Waits until no helper is in the crew. The leader must have made them return.
 void inf_cpu_core_set_wait(struct inf_cpu_crew *crew);

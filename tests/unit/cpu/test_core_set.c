@@ -103,63 +103,6 @@ Test(core_set, a_run_that_is_alone_gets_every_core)
     inf_cpu_core_set_fini(&set);
 }
 
-// Returns true if the thread `number` of this process may run on the CPU.
-static bool may_run_on(int number, int cpu)
-{
-    cpu_set_t allowed;
-    cr_assert_eq(sched_getaffinity(number, sizeof allowed, &allowed), 0);
-    return CPU_ISSET(cpu, &allowed);
-}
-
-// Lets the calling thread run on one CPU only.
-static void stay_on_cpu(int cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-}
-
-// Waits until the numbers of the first two helper threads are known, and stores them.
-static void read_numbers(struct inf_cpu_core_set *set, int numbers[2])
-{
-    for (int i = 0; i < 2; i++)
-        while ((numbers[i] = inf_cpu_core_set_helper_number(set, (uint32_t)i)) == 0)
-            sched_yield();
-}
-
-Test(core_set, helpers_stay_off_the_cpu_of_their_leader)
-{
-    struct inf_cpu_core_set set;
-    struct run run = {0};
-    cpu_set_t all;
-    int cpus[2], count = 0, numbers[2];
-    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
-    for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
-        if (CPU_ISSET(cpu, &all))
-            cpus[count++] = cpu;
-    if (count < 2)
-        cr_skip_test("this process may use one CPU only");
-    open_set(&set);
-    read_numbers(&set, numbers);
-    stay_on_cpu(cpus[1]);
-    begin_run(&run, &set);
-    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, 2), 2u);
-    for (int i = 0; i < 2; i++) {
-        cr_expect(may_run_on(numbers[i], cpus[0]));
-        cr_expect_not(may_run_on(numbers[i], cpus[1]), "helper %d", i);
-    }
-    // The leader moves, and its helpers follow when it asks again.
-    stay_on_cpu(cpus[0]);
-    cr_assert_eq(inf_cpu_core_set_acquire(&set, &run.crew, 2), 2u);
-    for (int i = 0; i < 2; i++) {
-        cr_expect(may_run_on(numbers[i], cpus[1]));
-        cr_expect_not(may_run_on(numbers[i], cpus[0]), "helper %d", i);
-    }
-    end_run(&run);
-    inf_cpu_core_set_fini(&set);
-}
-
 // Waits until the set counts the usable cores again. Every run asks for its tiles.
 static void wait_for_count(struct inf_cpu_core_set *set, struct run *run, uint32_t cores)
 {
