@@ -34,8 +34,8 @@
 #define INF_PRECISION_DEVICE_MACS_MAX ((uint64_t)200000000000)
 
 // A check that takes longer ends without a result, so that the model stays in fp32: a slow or busy
-// machine must not wait long for its first answer. At 20 GMAC/s, the runs of the largest model that
-// is checked take 20 s.
+// machine must not wait long for its first answer. Two runs of the largest model that is checked
+// need 20 GMAC/s to end in this time.
 #define INF_PRECISION_TIME_MAX_NS ((uint64_t)20000000000)
 
 // What a check may cost.
