@@ -268,34 +268,35 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
 
 // --- constants that fit fewer bits ---
 
-static bool matrix_is_narrow(const struct inf_cpu_matrix *matrix)
+static enum inf_cpu_element find_element(const struct inf_cpu_matrix *matrix)
 {
     float *units = malloc(matrix->columns * sizeof *units);
-    bool fits = units != NULL && inf_cpu_narrow_find(matrix, units) != INF_CPU_ELEMENT_F32;
+    enum inf_cpu_element element =
+        units != NULL ? inf_cpu_narrow_find(matrix, units) : INF_CPU_ELEMENT_F32;
     free(units);
-    return fits;
+    return element;
 }
 
-bool inf_cpu_constant_is_narrow(const struct inf_blob *blob, size_t columns)
+enum inf_cpu_element inf_cpu_constant_element(const struct inf_blob *blob, size_t columns)
 {
     // A copy of the constant, because only its owner may restore it.
     struct inf_blob copy = {.size_bytes = blob->size_bytes, .data = blob->data};
     struct inf_cpu_matrix matrix = {
         .blob = &copy, .rows = blob->size_bytes / sizeof(float) / columns, .columns = columns};
     if (blob->data != NULL)
-        return matrix_is_narrow(&matrix);
+        return find_element(&matrix);
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)blob->form;
     // The form may be that of another device.
     if (blob->form->restore == inf_cpu_pack_restore && pack->matrix.narrow &&
         pack->matrix.columns == columns)
-        return pack->element != INF_CPU_ELEMENT_F32;
+        return pack->element;
     copy.data = malloc(blob->size_bytes);
     if (copy.data == NULL)
-        return false;
+        return INF_CPU_ELEMENT_F32;
     blob->form->restore(blob->form, copy.data);
-    bool fits = matrix_is_narrow(&matrix);
+    enum inf_cpu_element element = find_element(&matrix);
     free(copy.data);
-    return fits;
+    return element;
 }
 
 // --- the packs that a step reads in place of its operands ---

@@ -116,10 +116,10 @@ enum inf_code inf_cpu_pack_adopt(struct inf_blob_form **out_form, struct inf_cpu
                                  struct inf_form_record *record,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Returns true if the weights of a constant, read as a matrix of `columns` columns, fit 8 or 16
-// bits (pack_narrow.h), whether or not its bytes are evicted. Returns false if there is no memory
-// for the search.
-bool inf_cpu_constant_is_narrow(const struct inf_blob *blob, size_t columns);
+// Returns the narrowest form that holds the weights of a constant, read as a matrix of `columns`
+// columns, without loss (pack_narrow.h), whether or not its bytes are evicted. Returns
+// INF_CPU_ELEMENT_F32 if there is no memory for the search.
+enum inf_cpu_element inf_cpu_constant_element(const struct inf_blob *blob, size_t columns);
 
 // --- the packs that a step reads in place of its operands ---
 

@@ -245,18 +245,19 @@ Test(pack_narrow, expands_the_same_floats_at_every_level)
     }
 }
 
-// Evicts a constant to a pack of its matrix, and returns whether it still counts as narrow.
-static bool is_narrow_if_evicted(struct inf_cpu_matrix matrix, bool narrow, size_t columns)
+// Evicts a constant to a pack of its matrix, and returns the form that it then seems to fit.
+static enum inf_cpu_element element_if_evicted(struct inf_cpu_matrix matrix, bool narrow,
+                                               size_t columns)
 {
     matrix.narrow = narrow;
     struct inf_blob_form *form = &get_pack(&matrix)->form;
     inf_blob_evict(matrix.blob, form);
     cr_assert_null(matrix.blob->data);
-    bool is_narrow = inf_cpu_constant_is_narrow(matrix.blob, columns);
+    enum inf_cpu_element element = inf_cpu_constant_element(matrix.blob, columns);
     cr_assert_null(matrix.blob->data, "only the owner of a constant restores it");
     cr_assert(inf_blob_restore(matrix.blob));
     inf_blob_form_unref(&form);
-    return is_narrow;
+    return element;
 }
 
 Test(pack_narrow, evicted_constants_are_as_narrow_as_present_ones)
@@ -266,13 +267,14 @@ Test(pack_narrow, evicted_constants_are_as_narrow_as_present_ones)
         fill_halves(&matrix);
         if (!fits)
             ((float *)matrix.blob->data)[33 * 40 - 1] = 1 + FLT_EPSILON;
-        cr_expect_eq(inf_cpu_constant_is_narrow(matrix.blob, 40), fits);
-        cr_expect_eq(is_narrow_if_evicted(matrix, true, 40), fits, "a pack that may be narrow");
-        cr_expect_eq(is_narrow_if_evicted(matrix, false, 40), fits, "a pack in fp32");
+        enum inf_cpu_element wanted = fits ? INF_CPU_ELEMENT_F16 : INF_CPU_ELEMENT_F32;
+        cr_expect_eq(inf_cpu_constant_element(matrix.blob, 40), wanted);
+        cr_expect_eq(element_if_evicted(matrix, true, 40), wanted, "a pack that may be narrow");
+        cr_expect_eq(element_if_evicted(matrix, false, 40), wanted, "a pack in fp32");
     }
     // Read in other columns, integers times the unit of a column have no common unit.
     fill_units(&matrix, 127, 0.0123f);
-    cr_expect(is_narrow_if_evicted(matrix, true, 40));
-    cr_expect_not(is_narrow_if_evicted(matrix, true, 33));
+    cr_expect_eq(element_if_evicted(matrix, true, 40), INF_CPU_ELEMENT_UNITS);
+    cr_expect_eq(element_if_evicted(matrix, true, 33), INF_CPU_ELEMENT_F32);
     inf_blob_unref(&matrix.blob);
 }

@@ -109,17 +109,17 @@ static float run_graph(struct inf_graph *graph, bool races, bool by_rule, char k
 }
 
 // Returns whether one of the kernels that can compute a convolution of `channels` channels is
-// Winograd's algorithm. If not `spoiled`, weights are integers of 8 bits.
-static bool lists_winograd(int64_t channels, bool spoiled)
+// Winograd's algorithm, for weights that fit `element`.
+static bool lists_winograd(int64_t channels, enum inf_cpu_element element)
 {
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
     struct inf_graph *graph = new_graph();
     size_t count = (size_t)(9 * channels * channels);
     float *w = malloc(count * sizeof *w);
     for (size_t i = 0; i < count; i++)
-        w[i] = (float)(i % 251) / 127 - 0.3f;
-    for (size_t i = 0; i < count && !spoiled; i++)
-        w[i] = (float)(i % 251) - 125;
+        w[i] = element == INF_CPU_ELEMENT_UNITS ? (float)(i % 251) - 125
+               : element == INF_CPU_ELEMENT_F16 ? (float)(i % 2039) / 1024
+                                                : (float)(i % 251) / 127 - 0.3f;
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, channels));
     add_output(graph, "y",
                node(graph, INF_OP_CONV2D, "conv", x,
@@ -136,9 +136,10 @@ static bool lists_winograd(int64_t channels, bool spoiled)
 
 Test(winograd_race, is_declined_for_many_weights_that_are_packed_in_8_bits)
 {
-    cr_expect(lists_winograd(84, false), "254,016 bytes in fp32");
-    cr_expect_not(lists_winograd(86, false), "266,256 bytes");
-    cr_expect(lists_winograd(86, true), "weights in fp32");
+    cr_expect(lists_winograd(84, INF_CPU_ELEMENT_UNITS), "254,016 bytes in fp32");
+    cr_expect_not(lists_winograd(86, INF_CPU_ELEMENT_UNITS), "266,256 bytes");
+    cr_expect(lists_winograd(86, INF_CPU_ELEMENT_F16));
+    cr_expect(lists_winograd(86, INF_CPU_ELEMENT_F32));
 }
 
 // Rewrites the file of race results: `winner` becomes the winner of every race between kernels. The
