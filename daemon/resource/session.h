@@ -27,9 +27,10 @@ struct inf_session_buffer {
 // The most positions that a lag has; a batch of more is copied whole.
 #define INF_SESSION_LAG_MAX 16
 
-// Rows in which two buffers differ: `rows` rows at each position.
+// Rows in which two buffers [outer][room][row_bytes] differ: `rows` rows at each position.
 struct inf_session_lag {
-    uint32_t count, rows;
+    size_t outer, row_bytes;
+    uint32_t room, count, rows;
     uint32_t positions[INF_SESSION_LAG_MAX];
 };
 

@@ -10,7 +10,8 @@
 //   step 3     a b c .        a b . .     copy row 2, write row 3
 //   commit     a b c d        a b c .     the buffers are swapped; row 3 is noted
 //
-// A buffer that any other run has written, or a run that failed, is copied whole.
+// A buffer that any other run has written, or a run that failed, is copied whole. So is one whose
+// rows another model of the session wrote along another axis.
 #include "daemon/schedule/cache_rows.h"
 
 #include <string.h>
@@ -22,6 +23,16 @@ static void copy_rows(const struct inf_session_tensor *tensor,
 {
     size_t offset = (outer * layout->room + first) * layout->row_bytes;
     memcpy(tensor->next.data + offset, tensor->now.data + offset, count * layout->row_bytes);
+}
+
+// Returns true if tensor->next has all but some rows of this layout.
+static bool lags_by_rows(const struct inf_session_tensor *tensor,
+                         const struct inf_cache_layout *layout)
+{
+    const struct inf_session_lag *lag = &tensor->lag;
+    return tensor->next.lags && !inf_session_buffer_is_shared(&tensor->next) &&
+           lag->outer == layout->outer && lag->room == layout->room &&
+           lag->row_bytes == layout->row_bytes;
 }
 
 static void copy_lag(const struct inf_session_tensor *tensor, const struct inf_cache_layout *layout)
@@ -39,7 +50,7 @@ enum inf_code inf_cache_rows_begin(struct inf_session_tensor *tensor,
                                    const struct inf_cache_layout *layout, struct inf_error *err)
 {
     size_t size_bytes = layout->outer * layout->room * layout->row_bytes;
-    bool lags = tensor->next.lags && !inf_session_buffer_is_shared(&tensor->next);
+    bool lags = lags_by_rows(tensor, layout);
     INF_TRY(inf_session_buffer_reserve(&tensor->next, size_bytes, NULL, err));
     if (lags)
         copy_lag(tensor, layout);
@@ -55,7 +66,11 @@ bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cac
     if (count < 1 || count > INF_SESSION_LAG_MAX || layout->outer % count != 0 ||
         rows > layout->room)
         return false;
-    *lag = (struct inf_session_lag){.count = (uint32_t)count, .rows = rows};
+    *lag = (struct inf_session_lag){.outer = layout->outer,
+                                    .row_bytes = layout->row_bytes,
+                                    .room = layout->room,
+                                    .count = (uint32_t)count,
+                                    .rows = rows};
     for (size_t i = 0; i < count; i++) {
         int64_t room = layout->room, at = positions[i];
         if (layout->ring)

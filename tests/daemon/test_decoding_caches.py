@@ -17,7 +17,7 @@ from bare_daemon import BareDaemon
 from onnx_writer import FLOAT, INT64, Graph, port
 
 PAIRS = {'present.a': 'past.a', 'present.b': 'past.b'}
-BATCH, ROOM, WIDTH = 2, 7, 3
+BATCH, ROOM, WIDTH = 2, 7, 5
 TICK = os.sysconf('SC_CLK_TCK')
 
 
@@ -118,6 +118,27 @@ class Caches(unittest.TestCase):
             self.step(fork, copies, 1, at=numpy.array([0, i]))
         self.check_caches(session, caches, at=numpy.array([1, 1]))
         self.check_caches(fork, copies, at=numpy.array([1, 1]))
+
+    def test_models_that_write_along_different_axes_share_a_cache(self):
+        """The rows that one model wrote are not those of the layout of the other one."""
+        sizes, session = [BATCH, ROOM, WIDTH], self.load('linear', [BATCH, ROOM, WIDTH])
+        graph, given = Graph(), [BATCH, ROOM, 1]
+        graph.output(graph.node('TensorScatter', ['past.a', 'x', 'at'], axis=2), 'present.a')
+        graph.output(graph.node('ReduceSum', ['x'], keepdims=0), 'y')
+        inputs = [port('x', given), port('at', [BATCH], INT64), port('past.a', sizes)]
+        outputs = [port('present.a', sizes), port('y', [])]
+        path = self.daemon.folder + '/columns.onnx'
+        graph.write_ports(path, 'columns', inputs, outputs, {'': 24})
+        self.daemon.load('columns', path)
+        caches = self.empty_caches()
+        for i in range(6):
+            self.step(session, caches, 1, at=numpy.array([ROOM - 1 - i, i]))
+            x = self.numbers.normal(size=given).astype(numpy.float32)
+            at = numpy.array([i % WIDTH, (i + 1) % WIDTH])
+            session.infer('columns', {'x': x, 'at': at}, ['y'])
+            for item, column in enumerate(at):
+                caches[0][item, :, column] = x[item, :, 0]
+        self.check_caches(session, caches, at=numpy.array([1, 1]))
 
     def processor_time(self):
         with open(f'/proc/{self.daemon.pid}/stat') as file:
