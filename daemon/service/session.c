@@ -305,6 +305,20 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
     inf_session_unref(&job->session);
 }
 
+// Returns true if an output of a job has new rows behind those of input `input`. One that is as
+// large as the input may have rows written over it: it is a cache unless it is a history already.
+static bool is_history_output(const struct inf_job *job, const struct inf_session_port *port,
+                              uint32_t input)
+{
+    const struct inf_history *history = inf_model_history(job->served->model);
+    const struct inf_job_output *output = &job->outputs[port->port];
+    if (history == NULL || history->outputs[input] != port->port || output->overwrites)
+        return false;
+    return history->caches[input] != port->port ||
+           job->session->tensors[port->tensor]->is_history ||
+           !inf_shape_equal(&output->shape, &job->shapes[input]);
+}
+
 enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *fault)
 {
     struct inf_session_kept kept[INF_LIMIT_TENSORS];
@@ -314,16 +328,14 @@ enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *
         const struct inf_job_output *output = &job->outputs[port->port];
         kept[i] = (struct inf_session_kept){
             .index = port->tensor, .dtype = output->dtype, .shape = output->shape};
-        for (uint32_t k = 0; history != NULL && k < job->input_count; k++)
-            if (history->outputs[k] == port->port) {
+        for (uint32_t k = 0; k < job->input_count; k++)
+            if (is_history_output(job, port, k)) {
                 kept[i].is_history = true;
                 kept[i].rows_max =
                     inf_session_max_length(job->session, job->served->config.max_length);
                 kept[i].axis = history->axes[k];
             }
         kept[i].lags = output->lags;
-        if (output->in_place && output->overwrites)
-            kept[i].is_history = false;
         if (!output->in_place || output->overwrites)
             continue;
         kept[i].room = job->history_room;

@@ -185,6 +185,9 @@ class DecodingOperators(unittest.TestCase):
         keys = session.infer('decoder', inputs, ['present.key'])['present.key']
         self.assertEqual(keys.shape, (1, 2, CACHE, SIZE))
         self.assertFalse(keys[:, :, sum(STEPS) + 1 :].any())
+        # The answer had the cache, so that it was copied. It still is no history.
+        with self.assertRaisesRegex(inferd.Error, 'no history'):
+            session.rewind(2)
 
     def test_attention(self):
         self.start(add_attention, 2)
