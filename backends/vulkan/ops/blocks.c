@@ -9,7 +9,8 @@
 #include "backends/vulkan/ops/conv_choice.h"
 #include "backends/vulkan/ops/ops.h"
 
-// Zero points in bytes: a column has as many as its blocks, up to a multiple of this.
+// A column has one zero point for each of its blocks. If they are bytes, their number is rounded up
+// to a multiple of this.
 #define ZERO_GROUP 4u
 
 // The constant operands of a node.
@@ -94,8 +95,8 @@ enum inf_code vk_lower_matmul_blocks(struct vk_lowering *lowering, struct inf_er
     conv.weights.from = weights;
     enum inf_code code = vk_emit_conv(lowering, &conv, err);
     free(weights);
-    // A race would read the weights later.
+    // No race: it would read the weights after they are freed, and `candidates` points to them.
     if (lowering->candidates != NULL)
-        lowering->candidates->key = 0;
+        *lowering->candidates = (struct vk_conv_candidates){0};
     return code;
 }

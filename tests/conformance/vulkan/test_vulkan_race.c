@@ -280,6 +280,31 @@ Test(vulkan_race, times_and_checks_every_candidate)
     inf_device_unref(&device);
 }
 
+// The weights in blocks are expanded for one upload only, so a race could not read them.
+Test(vulkan_race, leaves_out_products_with_weights_in_blocks)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct inf_graph *graph = new_graph();
+    reopen_races(device);
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(20, 32));
+    uint32_t numbers = add_constant(graph, INF_DTYPE_U8, INF_SHAPE(16, 1, 16), NULL);
+    uint32_t scales = add_weights(graph, INF_SHAPE(16, 1));
+    add_output(graph, "y", node(graph, INF_OP_MATMUL_BLOCKS, "product", x, numbers, scales));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    const uint32_t nodes[] = {0};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    struct vk_shader_time times[VK_CONV_CANDIDATES];
+    uint32_t count = 1;
+    uint64_t key = 1;
+    cr_expect_eq(vk_shader_race_key(device, &segment, 0), 0u);
+    cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, NULL), INF_OK);
+    cr_expect_eq(count, 0u);
+    cr_expect_eq(key, 0u);
+    inf_graph_destroy(&graph);
+    inf_device_unref(&device);
+}
+
 // A rule that no race has confirmed. llvmpipe plays the GPU.
 Test(vulkan_race, is_not_needed_for_one_row_on_a_gpu)
 {
