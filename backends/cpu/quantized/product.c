@@ -193,7 +193,8 @@ static enum inf_code alloc_panels(struct inf_q8_product *product, struct inf_cpu
     return INF_OK;
 }
 
-// Allocates memory for the numbers of all panels, of which has_zeros and shifts tell the kinds.
+// Allocates memory for the numbers of all panels. The members `has_zeros` and `shifts` must be set,
+// because count_terms() depends on them.
 static enum inf_code alloc_terms(struct inf_q8_product *product, struct inf_cpu_step *step,
                                  struct inf_error *err)
 {

@@ -59,9 +59,9 @@ uint32_t inf_tflite_add_zeros(struct inf_builder *b, const struct inf_tflite_ten
 // Rows and columns of a tile of a matrix that is transposed.
 #define TILE 32
 
-// Copies a tile of `side` rows and columns, or up to the end, of a matrix [rows, columns] of
-// elements of `size` bytes to its transpose. The
-// constant `size` of the callers lets the compiler make plain loads and stores.
+// Copies a tile of a matrix [rows, columns] of elements of `size` bytes to its transpose. The tile
+// has `side` rows and columns; those behind the end of the matrix are left out. The constant `size`
+// of the callers lets the compiler make plain loads and stores.
 static inline void transpose_tile(uint8_t *to, const uint8_t *from, size_t size, size_t rows,
                                   size_t columns, size_t row, size_t column, size_t side)
 {
