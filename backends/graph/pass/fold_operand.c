@@ -20,6 +20,10 @@
 #include "backends/graph/pass/rewrite.h"
 #include "backends/graph/shape/infer.h"
 
+// Larger filters are not scaled: with them, the text detector of PP-OCR took 1.36 times its weights
+// and buffers in memory instead of 0.99.
+#define SCALED_BYTES_MAX ((size_t)64 << 10)
+
 // A convolution, and the node that computes its operand.
 struct pair {
     struct inf_linear linear; // the convolution
@@ -93,12 +97,17 @@ static bool find_pair(const struct inf_rewrite *rewrite, uint32_t index, struct 
            (read_operands(graph, pair, 0) || read_operands(graph, pair, 1));
 }
 
-// Makes the convolution's filter that of x * scale. *done is false if a weight would not be finite.
+// Makes the convolution's filter that of x * scale. *done is false if a weight would not be finite,
+// or if the filter is large.
 static enum inf_code scale_inputs(struct inf_rewrite *rewrite, const struct pair *pair, bool *done)
 {
     struct inf_graph *graph = rewrite->graph;
     const struct inf_value *filter = &graph->values[graph->nodes[pair->linear.node].inputs[1]];
     const struct inf_shape shape = filter->shape;
+    if (filter->data->size_bytes > SCALED_BYTES_MAX) {
+        *done = false;
+        return INF_OK;
+    }
     struct inf_blob *scaled = inf_blob_create(filter->data->size_bytes);
     if (scaled == NULL)
         return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
