@@ -208,9 +208,9 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
     bool rounds = one->lowered && wanted->dtype == INF_DTYPE_F32 && !only_moves(one);
     double coarse = rounds ? 5e-4 : 0, least = rounds ? 3e-8 : 0;
     // Weights in blocks cannot be rounded before: the device rounds them when it expands them.
-    // count_terms() has the largest that terms can be; a sixteenth of it is more than their sum.
+    // count_terms() bounds the sum of the terms; they are smaller on average.
     if (rounds && one->op == INF_OP_MATMUL_BLOCKS)
-        least += coarse * count_terms(one) / 16;
+        least += coarse * count_terms(one) / 4;
     for (size_t i = 0; i < count; i++) {
         // A result that overflows 16 bits is accepted as infinity. The tolerance below lets devices
         // flush the smallest floats to 0.
