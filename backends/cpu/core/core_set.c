@@ -65,21 +65,17 @@ static uint32_t count_cores(const struct inf_cpu_core_set *set)
     return atomic_load_explicit(&set->cores, memory_order_relaxed);
 }
 
-// Divides the cores among the runs: those that may have fewer threads than their share have these,
-// and the others divide the rest.
-static void divide_cores(struct inf_cpu_core_set *set) INF_ATTR(requires_capability(set->mutex))
+uint32_t inf_cpu_core_set_divide(const struct inf_cpu_core_set *set, bool round_up)
 {
     uint32_t cores = count_cores(set);
     uint32_t runs = INF_MAX(atomic_load_explicit(&set->runs, memory_order_relaxed), 1u);
     for (uint32_t most = 1; most < set->threads && most * runs <= cores; most++) {
-        uint32_t satisfied = INF_MIN(set->runs_of[most], runs - 1);
-        cores -= satisfied * most;
-        runs -= satisfied;
+        uint32_t limited = atomic_load_explicit(&set->runs_of[most], memory_order_relaxed);
+        limited = INF_MIN(limited, runs - 1);
+        cores -= limited * most;
+        runs -= limited;
     }
-    uint32_t share = INF_MAX(cores / runs, 1u);
-    atomic_store_explicit(&set->share, share, memory_order_relaxed);
-    atomic_store_explicit(&set->share_up, INF_MAX((cores + runs - 1) / runs, 1u),
-                          memory_order_relaxed);
+    return INF_MAX((cores + (round_up ? runs - 1 : 0)) / runs, 1u);
 }
 
 // Counts the cores that the process may use, if the last count is older than INF_CPU_FOLLOW_MS.
@@ -95,16 +91,12 @@ static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
         return;
     uint32_t usable = set->count_usable();
     uint32_t cores = usable < set->usable ? INF_MIN(usable, set->cores_most) : set->cores_most;
-    inf_mutex_lock(&set->mutex);
     atomic_store_explicit(&set->cores, cores, memory_order_relaxed);
-    divide_cores(set);
-    inf_mutex_unlock(&set->mutex);
 }
 
-// Returns how many threads a run may have, at least 1.
 static uint32_t find_share(const struct inf_cpu_core_set *set)
 {
-    return atomic_load_explicit(&set->share, memory_order_relaxed);
+    return inf_cpu_core_set_divide(set, false);
 }
 
 // Returns the number of cores that neither a run nor a helper uses.
@@ -144,8 +136,7 @@ uint64_t inf_cpu_core_set_take_helper_ns(struct inf_cpu_core_set *set, struct in
 static bool may_grow(const struct inf_cpu_core_set *set, uint32_t working)
 {
     return working + 1 < find_share(set) ||
-           (working + 1 < atomic_load_explicit(&set->share_up, memory_order_relaxed) &&
-            count_free(set) > 0);
+           (working + 1 < inf_cpu_core_set_divide(set, true) && count_free(set) > 0);
 }
 
 // --- helper threads ---
@@ -179,12 +170,12 @@ bool inf_cpu_core_set_give_way(struct inf_cpu_core_set *set, struct inf_cpu_crew
 {
     uint32_t used = atomic_load_explicit(&set->runs, memory_order_relaxed) +
                     atomic_load_explicit(&set->helping, memory_order_relaxed);
-    uint32_t cores = count_cores(set);
-    if (used <= cores && !atomic_load_explicit(&set->wanted, memory_order_relaxed))
+    if (used <= count_cores(set) && !atomic_load_explicit(&set->wanted, memory_order_relaxed))
         return false;
     inf_mutex_lock(&set->mutex);
     // Check again under the mutex, so that only as many helpers return as there are threads too
     // many.
+    uint32_t cores = count_cores(set);
     used = atomic_load(&set->runs) + atomic_load(&set->helping);
     bool give_way = (used > cores || atomic_load(&set->wanted)) &&
                     atomic_load(&crew->working) + 1 > find_share(set);
@@ -302,21 +293,15 @@ void inf_cpu_core_set_begin_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
     assert(threads <= INF_CPU_THREADS_MAX);
     follow_usable(set);
-    inf_mutex_lock(&set->mutex);
-    set->runs_of[threads]++;
+    atomic_fetch_add_explicit(&set->runs_of[threads], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&set->runs, 1, memory_order_relaxed);
-    divide_cores(set);
-    inf_mutex_unlock(&set->mutex);
 }
 
 void inf_cpu_core_set_end_run(struct inf_cpu_core_set *set, uint32_t threads)
 {
-    inf_mutex_lock(&set->mutex);
-    assert(set->runs_of[threads] > 0);
-    set->runs_of[threads]--;
+    uint32_t alike = atomic_fetch_sub_explicit(&set->runs_of[threads], 1, memory_order_relaxed);
     uint32_t before = atomic_fetch_sub_explicit(&set->runs, 1, memory_order_relaxed);
-    divide_cores(set);
-    inf_mutex_unlock(&set->mutex);
+    assert(alike > 0 && before > 0);
     uint64_t kept_until_ns = before > 1 ? inf_clock_ns() + KEEP_NS : 0;
     atomic_store_explicit(&set->kept_until_ns, kept_until_ns, memory_order_relaxed);
 }
@@ -390,9 +375,6 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
     set->usable = usable;
     set->count_usable = inf_cores_usable;
     inf_mutex_init(&set->mutex);
-    inf_mutex_lock(&set->mutex);
-    divide_cores(set);
-    inf_mutex_unlock(&set->mutex);
     enum inf_code code = set->threads > 1 ? start_helpers(set, err) : INF_OK;
     if (code != INF_OK)
         inf_cpu_core_set_fini(set);

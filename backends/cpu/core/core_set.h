@@ -46,18 +46,15 @@ struct inf_cpu_core_set {
     atomic_bool pool_taken;
     atomic_uint runs;    // runs in progress; each has the core of its calling thread
     atomic_uint helping; // helpers that work for a run
-    // How many threads each run may have, unless it may have fewer: rounded down, and rounded up.
-    // Changed under the mutex, with `runs`, `runs_of` and `cores`.
-    atomic_uint share, share_up;
     // True: a run got fewer cores than its share, because another run had more than its own share.
     atomic_bool wanted;
     // Time on the clock of inf_clock_ns() until which a free core is kept for the next run, because
     // a run ended beside another one; 0: it is not kept.
     _Atomic uint64_t kept_until_ns;
+    // How many of `runs` may have this many threads at most.
+    atomic_uint runs_of[INF_CPU_THREADS_MAX + 1];
 
-    struct inf_mutex mutex; // guards the helpers, and all changes of `helping`
-    // How many of `runs` may have this many threads at most. Guarded by the mutex.
-    uint32_t runs_of[INF_CPU_THREADS_MAX + 1];
+    struct inf_mutex mutex;         // guards the helpers, and all changes of `helping`
     struct inf_cpu_helper *helpers; // cores_most - 1 threads
     uint32_t helper_count;          // helpers that were started
 };
@@ -90,6 +87,11 @@ enum inf_code inf_cpu_core_set_init(struct inf_cpu_core_set *set, uint32_t slots
 
 // Ends the helper threads. No run may be in progress. A zeroed set is allowed.
 void inf_cpu_core_set_fini(struct inf_cpu_core_set *set);
+
+// Returns the share of a run in the cores, at least 1 thread. Runs in progress that may have fewer
+// threads than that have as many as they may, and the others divide the rest. The division is
+// rounded up if `round_up` is true. Any thread.
+uint32_t inf_cpu_core_set_divide(const struct inf_cpu_core_set *set, bool round_up);
 
 // Counts a run, which computes on the calling thread and keeps one core until
 // inf_cpu_core_set_end_run(). `threads` is the most threads that it may have, the same in both
