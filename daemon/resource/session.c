@@ -28,19 +28,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/blob.h"
-#include "backends/base/pages.h"
 #include "proto/core/span.h"
-
-#define ALIGNMENT    64
-#define HEADER_BYTES ALIGNMENT // the counter in front of a buffer
-// The least capacity of a buffer that is mapped, so that its memory goes back to the kernel with
-// it, and that the unused rows of a history take none. Smaller ones would waste parts of pages.
-#define MAPPED_LEAST ((size_t)64 << 10)
 
 void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
                             struct inf_quota_user *user)
@@ -57,45 +48,6 @@ void inf_session_table_fini(struct inf_session_table *table)
         inf_session_unref(&session);
     }
     table->count = 0;
-}
-
-// --- buffers, which forked sessions share ---
-
-// Returns the bytes of memory of a buffer: its counter, its capacity and the slack.
-static size_t allocated_bytes(size_t capacity)
-{
-    return HEADER_BYTES + inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT);
-}
-
-static _Atomic uint32_t *buffer_users(const struct inf_session_buffer *buffer)
-{
-    return (_Atomic uint32_t *)(void *)(buffer->data - HEADER_BYTES);
-}
-
-static void drop_buffer(struct inf_session_buffer *buffer)
-{
-    // Acquire-release order, so that the last user frees what the others have done with.
-    if (buffer->data != NULL &&
-        atomic_fetch_sub_explicit(buffer_users(buffer), 1, memory_order_acq_rel) == 1) {
-        if (buffer->capacity >= MAPPED_LEAST)
-            inf_pages_unmap(buffer->data - HEADER_BYTES, allocated_bytes(buffer->capacity));
-        else
-            free(buffer->data - HEADER_BYTES);
-    }
-    *buffer = (struct inf_session_buffer){.data = NULL};
-}
-
-static struct inf_session_buffer share_buffer(const struct inf_session_buffer *buffer)
-{
-    if (buffer->data != NULL)
-        atomic_fetch_add_explicit(buffer_users(buffer), 1, memory_order_relaxed);
-    return *buffer;
-}
-
-bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer)
-{
-    return buffer->data != NULL &&
-           atomic_load_explicit(buffer_users(buffer), memory_order_acquire) > 1;
 }
 
 // --- counting the references of a session, and finding its tensors ---
@@ -140,8 +92,8 @@ static void free_session(struct inf_session *session) INF_ON_LOOP
         struct inf_session_tensor *tensor = session->tensors[i];
         free(tensor->name);
         free(tensor->output);
-        drop_buffer(&tensor->now);
-        drop_buffer(&tensor->next);
+        inf_session_buffer_drop(&tensor->now);
+        inf_session_buffer_drop(&tensor->next);
         free(tensor);
     }
     session->counters->sessions--;
@@ -234,38 +186,7 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
     return INF_OK;
 }
 
-// --- reserving, charging and committing the values of tensors ---
-
-enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         bool *out_new, struct inf_error *err)
-{
-    if (out_new != NULL)
-        *out_new = false;
-    buffer->lags = false;
-    if (buffer->data != NULL && buffer->capacity >= size_bytes &&
-        !inf_session_buffer_is_shared(buffer))
-        return INF_OK;
-    if (size_bytes > INF_LIMIT_SESSION_BYTES)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
-                               "%zu bytes, a session keeps at most %" PRIu64, size_bytes,
-                               INF_LIMIT_SESSION_BYTES);
-    size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
-    drop_buffer(buffer);
-    size_t allocated = allocated_bytes(capacity);
-    uint8_t *memory =
-        capacity >= MAPPED_LEAST ? inf_pages_map(allocated) : aligned_alloc(ALIGNMENT, allocated);
-    if (memory == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for %zu bytes of a session", capacity);
-    if (capacity < MAPPED_LEAST)
-        memset(memory, 0, allocated);
-    buffer->data = memory + HEADER_BYTES;
-    atomic_init(buffer_users(buffer), 1);
-    buffer->capacity = capacity;
-    if (out_new != NULL)
-        *out_new = true;
-    return INF_OK;
-}
+// --- charging and committing the values of tensors ---
 
 // Adapts what the session and the user are charged for a tensor to the present size of its two
 // buffers, `now` and `next`.
@@ -294,7 +215,7 @@ static enum inf_code charge_tensor(struct inf_session *session, struct inf_sessi
 // Frees the buffer for the tensor's next value.
 static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
 {
-    drop_buffer(&tensor->next);
+    inf_session_buffer_drop(&tensor->next);
     enum inf_code code = charge_tensor(session, tensor, NULL);
     assert(code == INF_OK && "less than before");
     (void)code;
@@ -327,7 +248,7 @@ static enum inf_code set_value(struct inf_session *session, struct inf_session_t
         memset(tensor->now.data, 0, value->size_bytes);
     enum inf_code code = charge_tensor(session, tensor, err);
     if (code != INF_OK) {
-        drop_buffer(&tensor->now);
+        inf_session_buffer_drop(&tensor->now);
         return code;
     }
     tensor->present = true;
@@ -469,7 +390,7 @@ enum inf_code inf_session_rewind(struct inf_session *session, uint64_t length, b
         // The next request begins with an empty history.
         tensor->present = tensor->is_history = tensor->is_stale = tensor->shrinks = false;
         tensor->room = 0;
-        drop_buffer(&tensor->now);
+        inf_session_buffer_drop(&tensor->now);
         drop_next(session, tensor);
     }
     return INF_OK;
@@ -496,7 +417,7 @@ static enum inf_code copy_tensor(struct inf_session *session,
     copy->is_history = tensor->is_history;
     copy->is_stale = tensor->is_stale;
     copy->shrinks = tensor->shrinks;
-    copy->now = share_buffer(&tensor->now);
+    copy->now = inf_session_buffer_share(&tensor->now);
     return charge_tensor(session, copy, err);
 }
 

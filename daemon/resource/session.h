@@ -10,19 +10,11 @@
 #include "backends/base/role.h"
 #include "daemon/policy/model_quota.h"
 #include "daemon/resource/quota.h"
+#include "daemon/resource/session_buffer.h"
 #include "daemon/system/counters.h"
 #include "proto/wire/message.h"
 
 struct inf_job;
-
-// Memory for one value of a session tensor, followed by INF_BLOB_SLACK_BYTES readable bytes. A
-// counter of its users is in front of it.
-struct inf_session_buffer {
-    uint8_t *data;
-    size_t capacity;
-    // Of `next`: it has the elements of `now`, but for the rows of the tensor's `lag`.
-    bool lags;
-};
 
 // The most positions that a lag has; a batch of more is copied whole.
 #define INF_SESSION_LAG_MAX 16
@@ -179,18 +171,6 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      enum inf_dtype dtype, const struct inf_shape *shape,
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
-
-// Reserves memory for the next value of a tensor, for the caller to write. *out_new is set if the
-// buffer is a new one, whose bytes are all 0; NULL: not needed. Any thread may call the function,
-// but only one at a time for the same buffer.
-//
-// INF_EXHAUSTED  (QUOTA_BYTES) the buffer would exceed INF_LIMIT_SESSION_BYTES; (HOST_OOM)
-//                memory is exhausted.
-enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
-                                         bool *out_new, struct inf_error *err) INF_NODISCARD;
-
-// Returns true if another session uses the buffer too, so that it must not be written.
-bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer);
 
 // Accounts for the next-value buffer of a tensor after a job that may have reserved it: charges the
 // user, or frees the buffer if the charge fails.
