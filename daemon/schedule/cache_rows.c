@@ -4,14 +4,16 @@
 //
 // The idea: a session tensor has two buffers, and the next value differs from the present one by
 // the rows of one request. The buffer that a commit replaces lags behind by exactly these rows. The
-// next request copies them, and then writes its own rows:
+// next request copies them, and then writes its own rows. Step 3 writes row 3:
 //
-//              now            next
-//   step 3     a b c .        a b . .     copy row 2, write row 3
-//   commit     a b c d        a b c .     the buffers are swapped; row 3 is noted
+//                    now            next
+//   before step 3    a b c .        a b . .     `next` lags by row 2
+//   copy             a b c .        a b c .     the rows of the lag only
+//   run              a b c .        a b c d
+//   commit           a b c d        a b c .     the buffers are swapped; `next` lags by row 3
 //
-// A buffer that any other run has written, or a run that failed, is copied whole. So is one whose
-// rows another model of the session wrote along another axis.
+// The tensor is copied whole if a run of another kind, or one that failed, has written to `next`,
+// or if another model of the session has written rows along another axis.
 #include "daemon/schedule/cache_rows.h"
 
 #include <string.h>

@@ -13,18 +13,18 @@ struct inf_cache_layout {
     bool ring; // row 0 follows the last row
 };
 
-// Makes tensor->next a copy of the tensor's value, to which the run writes its rows. Only the rows
-// of the request before are copied if the buffer has the value before that one.
+// Makes tensor->next a copy of the tensor's value, to which the run writes its rows. If
+// tensor->next lags by some rows of this layout, copies these only.
 //
 // INF_EXHAUSTED  as inf_session_buffer_reserve().
 enum inf_code inf_cache_rows_begin(struct inf_session_tensor *tensor,
                                    const struct inf_cache_layout *layout,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Notes that the run wrote `rows` rows at each of `count` positions, one for each outer / count
-// sequences of rows. Returns true if the rows are noted in tensor->lag. Returns false if they are
-// too many, or if a position is not one of the cache, which a client can cause that changes a
-// region during the run.
+// Notes that the run wrote `rows` rows at each of `count` positions. The first outer / count
+// sequences of rows have the first position, and so on. Returns true if the rows are noted in
+// tensor->lag. Returns false if there are too many positions or rows, or if a position is outside
+// the cache: a client that changes a region during the run can cause that.
 bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cache_layout *layout,
                          const int64_t *positions, size_t count, uint32_t rows) INF_NODISCARD;
 
