@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the session tensors that a request extends, from the pairs of its session and from what is
-// known about the model (history.h of the graph), and the shapes for an empty history, for which
-// one executable serves all lengths. The size of the buffers is that of the buffers in use, if the
-// new rows fit; history_run.c tells how it grows.
+// Finds the session tensors that a request extends or writes over, from the pairs of its session
+// and from what is known about the model (history.h of the graph). If the request extends
+// them, the plan has the shapes for an empty history: one executable for these shapes serves
+// histories of all lengths. The buffers keep their size while new rows fit; history_run.c explains
+// how they grow.
 #include "daemon/schedule/history_plan.h"
 
 #include "proto/core/span.h"
@@ -87,6 +88,14 @@ static bool find_states(struct inf_history_plan *plan)
     return !reads_unused_rows(plan);
 }
 
+// Returns true if the request gives this input and its size contains the length of the history, as
+// that of a mask over all tokens does.
+static bool covers_history(const struct inf_history_plan *plan, uint32_t input)
+{
+    return plan->state_outputs[input] == INF_HISTORY_NONE &&
+           plan->history->axes[input] != INF_HISTORY_NONE;
+}
+
 // Returns the least open size of the inputs that each request gives, without the first axis, which
 // is the batch, and without sizes that contain the length. It is the number of new rows in most
 // models. Returns 1 if there is no such size.
@@ -113,7 +122,7 @@ static bool reduce_given(struct inf_history_plan *plan, int64_t *rows)
     *rows = 0;
     for (uint32_t i = 0; i < plan->job->input_count; i++) {
         uint8_t axis = plan->history->axes[i];
-        if (plan->state_outputs[i] != INF_HISTORY_NONE || axis == INF_HISTORY_NONE)
+        if (!covers_history(plan, i))
             continue;
         plan->shapes[i].dims[axis] -= plan->length;
         *rows = INF_MAX(*rows, plan->shapes[i].dims[axis]);
@@ -127,19 +136,18 @@ static bool reduce_given(struct inf_history_plan *plan, int64_t *rows)
 
 bool inf_history_plan_overwriting(struct inf_history_plan *plan, int64_t *rows)
 {
-    int64_t total = 0;
+    int64_t total = 0, written;
     plan->overwrites = true;
     if (!plan->history->has_caches || !find_states(plan))
         return false;
     *rows = find_least_open_size(plan);
     for (uint32_t i = 0; i < plan->job->input_count; i++)
-        if (plan->history->axes[i] != INF_HISTORY_NONE &&
-            plan->state_outputs[i] == INF_HISTORY_NONE)
+        if (covers_history(plan, i))
             total = INF_MAX(total, plan->shapes[i].dims[plan->history->axes[i]]);
     plan->length = total > *rows ? (uint32_t)(total - *rows) : 0;
-    // Without such an input, a history that can grow does.
+    // If there is no such input, the rows are appended to a history that can grow.
     return total <= plan->room && (total > 0 || !plan->history->grows) &&
-           reduce_given(plan, &total) && total == *rows;
+           reduce_given(plan, &written) && written == *rows;
 }
 
 bool inf_history_plan_appending(struct inf_history_plan *plan, int64_t *rows)

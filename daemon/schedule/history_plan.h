@@ -26,7 +26,7 @@ struct inf_history_plan {
     struct inf_job *job;
     const struct inf_history *history;
     bool overwrites;              // rows are written over caches of a fixed size
-    const uint8_t *state_outputs; // of struct inf_history: its `caches` if overwrites is set
+    const uint8_t *state_outputs; // history->caches if `overwrites` is set, else history->outputs
     uint32_t length, room, rows;  // rows in use, of a buffer, and new ones
     uint32_t step;                // see inf_history_round_room()
     uint32_t state_count;

@@ -18,6 +18,9 @@
 // size. The buffers grow by smaller steps if twice the rows are too many for a session or for a
 // table of positions in the model.
 //
+// If the session tensors are caches of a fixed size, the run writes its rows over them instead
+// (cache_rows.c).
+//
 // Unused rows are finite: the pages of a new buffer are zeros, which take no memory until a row is
 // written to them, and the rows of a run that failed or could not be kept are zeroed.
 #include "daemon/schedule/history_run.h"
@@ -90,12 +93,18 @@ static enum inf_code bind_cache(struct history_run *run, struct inf_history_stat
     return INF_OK;
 }
 
+// Returns the shape of the positions at which a run has written rows over caches: its last output.
+// There is one list of positions for all caches, or one for each.
+static const struct inf_shape *find_positions_shape(const struct history_run *run,
+                                                    const struct inf_graph *graph)
+{
+    return &graph->values[graph->outputs[run->plan.job->output_count].value].shape;
+}
+
 // Notes the rows that a run has written over the caches.
 static void note_cache_rows(struct history_run *run, const struct inf_graph *graph)
 {
-    uint32_t port = run->plan.job->output_count;
-    // One list of positions for all caches, or one for each.
-    const struct inf_shape *shape = &graph->values[graph->outputs[port].value].shape;
+    const struct inf_shape *shape = find_positions_shape(run, graph);
     size_t count = (size_t)shape->dims[1];
     for (uint32_t i = 0; i < run->plan.state_count; i++) {
         struct inf_history_state *state = &run->plan.states[i];
@@ -151,27 +160,27 @@ static void pad_input(const struct history_run *run, uint32_t input, const struc
     clear_rows(&given, to, room, rows, room - rows);
 }
 
-// Returns the bytes of the positions that a run over caches gives.
+// Returns the bytes of memory for the positions; 0 if the run writes over no caches.
 static size_t measure_positions(const struct history_run *run, const struct inf_graph *graph)
 {
     if (!run->plan.overwrites)
         return 0;
-    const struct inf_value *value =
-        &graph->values[graph->outputs[run->plan.job->output_count].value];
-    return inf_size_align(inf_shape_elements(&value->shape) * sizeof *run->positions +
-                              INF_BLOB_SLACK_BYTES,
-                          ALIGNMENT);
+    size_t count = inf_shape_elements(find_positions_shape(run, graph));
+    return inf_size_align(count * sizeof *run->positions + INF_BLOB_SLACK_BYTES, ALIGNMENT);
 }
 
+// Finds the inputs that the request gives. The worker's memory has the positions first, and then
+// the inputs that are padded.
 static enum inf_code bind_given(struct history_run *run, const struct inf_graph *graph)
 {
-    size_t used = measure_positions(run, graph);
+    const size_t positions_bytes = measure_positions(run, graph);
+    size_t used = positions_bytes;
     // Two rounds: the first one adds up the sizes.
     for (int round = 0; round < 2; round++) {
         if (round == 1)
             INF_TRY(inf_batch_memory_reserve(run->resources->memory, used,
                                              &run->plan.job->result.fault.err));
-        used = measure_positions(run, graph);
+        used = positions_bytes;
         for (uint32_t i = 0; i < run->plan.job->input_count; i++) {
             const struct inf_value *value = &graph->values[graph->inputs[i].value];
             if (run->plan.state_outputs[i] != INF_HISTORY_NONE)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of a decoding session: keys and values of earlier tokens stay in the memory of the session,
-// and a run writes those of its new tokens behind them. Called by workers.
+// and a run writes those of its new tokens behind them, or over the rows of a cache. Called by
+// workers.
 #ifndef INF_DAEMON_SCHEDULE_HISTORY_RUN_H
 #define INF_DAEMON_SCHEDULE_HISTORY_RUN_H
 
