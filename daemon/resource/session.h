@@ -16,7 +16,7 @@
 
 struct inf_job;
 
-// The most positions that a lag has; a batch of more is copied whole.
+// The most positions of a lag. The cache of a batch that needs more is copied whole.
 #define INF_SESSION_LAG_MAX 16
 
 // Rows in which two buffers [outer][room][row_bytes] differ: `rows` rows at each position.

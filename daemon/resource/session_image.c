@@ -29,10 +29,14 @@ struct image_header {
 
 struct image_session {
     uint64_t id;
-    // Both in 32 bits, which are the number of tensors if there is no max_length.
+    // Both are in one 32-bit word, which images of earlier builds have for tensor_count alone. Such
+    // an image has a max_length of 0.
     uint32_t tensor_count : 11, max_length : 21;
     uint32_t age; // uses of all sessions since the last use of this one; 0: not known
 };
+
+_Static_assert(INF_LIMIT_SESSION_TENSORS < 1u << 11 && INF_LIMIT_HISTORY_ROWS < 1u << 21,
+               "the counts of a session fit their bits");
 
 struct image_tensor {
     uint32_t name_bytes;   // with NUL
