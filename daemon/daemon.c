@@ -484,7 +484,8 @@ static void close_all(struct daemon *daemon)
     if (daemon->watch_event != NULL)
         event_free(daemon->watch_event);
     inf_model_store_destroy(&daemon->store);
-    inf_repository_watch_destroy(&daemon->watch); // last, because the kernel may take long
+    // After the store, so that the thread has time to close its inotify descriptor.
+    inf_repository_watch_destroy(&daemon->watch);
     if (daemon->base != NULL)
         event_base_free(daemon->base);
     inf_device_list_close(&daemon->devices);

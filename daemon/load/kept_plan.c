@@ -263,6 +263,7 @@ static uint32_t list_classes(struct inf_plan_class *classes, const struct inf_mo
     for (uint32_t i = 0; i < kept->class_count && count < INF_PLAN_CLASSES_MAX; i++) {
         const struct inf_model_kept_class *from = &kept->classes[i];
         struct inf_plan_class *class = &classes[count];
+        // The next load would not take the graph (kept_graphs.c).
         if (from->reads_values)
             continue;
         snprintf(class->device, sizeof class->device, "%s", inf_device_info(from->device)->name);

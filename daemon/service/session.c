@@ -305,8 +305,9 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
     inf_session_unref(&job->session);
 }
 
-// Returns true if an output of a job has new rows behind those of input `input`. One that is as
-// large as the input may have rows written over it: it is a cache unless it is a history already.
+// Returns true if an output of a job is a history: input `input` with new rows behind it. If the
+// output may also be a cache, its size decides: an output of the size of the input is a cache,
+// unless the session tensor is a history already.
 static bool is_history_output(const struct inf_job *job, const struct inf_session_port *port,
                               uint32_t input)
 {

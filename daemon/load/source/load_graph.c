@@ -14,9 +14,8 @@
 #include "daemon/load/warm_up.h"
 #include "daemon/model/sequence_lengths.h"
 
-// Copies the graph of the served model and compiles it separately. The copy cannot share
-// executables with the served model, because the race would use slots (concurrent runs) that
-// workers may be using.
+// The load compiles the copy like the graph of a new model. It cannot share the executables of the
+// served model, because it would run them in slots (concurrent runs) that workers may be using.
 enum inf_code inf_load_graph_copy(struct inf_load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a load takes a model and its settings from: a path, a directory that an admin sent, or the
-// repository, of which the settings of the model say which versions are served. An admin can have
-// the model copied into the repository, and its settings kept.
+// repository. The settings of a model in the repository say which of its versions are served. An
+// admin can have the model copied into the repository, and its settings kept.
 #include "daemon/load/source/load_source.h"
 
 #include <stdio.h>
@@ -95,7 +95,8 @@ void inf_load_source_end_save(struct inf_load *load, enum inf_code code, struct 
         return;
     }
     inf_repository_save_undo(&load->saved);
-    // The weights of a model file may be beside it.
+    // If a single file was saved, its weights may be in other files of its directory, which were
+    // not copied.
     if (code == INF_NOT_FOUND)
         (void)inf_error_prefix(err, code,
                                "not saved; if the model has several files, save their "
