@@ -107,10 +107,9 @@ class GiveWay(unittest.TestCase):
 
     def keep_busy(self, streams, **options):
         """Sends requests for the large model until the test ends, and returns their number."""
-        context = self.busy(streams, **options)
-        done = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return done
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        return stack.enter_context(self.busy(streams, **options))
 
     def foreign_ticks(self):
         """The processor time of all programs but the daemon and this test, in clock ticks."""
