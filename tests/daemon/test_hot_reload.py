@@ -134,7 +134,8 @@ class Reloads:
         self.server.wait_until(lambda: self.server.ask(model, timeout=20) == value)
 
     def withdraw(self, number):
-        """Takes a whole version away at once: without its check it would be a good one."""
+        """Takes a version away at once, by a rename. If its files were deleted one after another, a
+        load could find a bad version without its check, and would serve it."""
         gone = self.m / '.gone'
         (self.m / str(number)).rename(gone)
         shutil.rmtree(gone)

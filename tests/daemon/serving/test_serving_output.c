@@ -8,7 +8,8 @@
 
 #include "tests/support/daemon/fixture.h"
 
-// Limits of unread replies. In single tests a reply may be unread for longer.
+// Limits of unread replies in all tests. Only reply_soft_ms differs, the time for which replies
+// beyond the soft limit may be unread.
 #define LIMITS "--reply_bytes_soft_max=1M", "--reply_bytes_hard_max=4M", "--direct_reply_bytes=64K"
 
 // The data size of one reply, which has rows of 16 bytes.

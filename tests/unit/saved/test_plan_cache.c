@@ -51,7 +51,7 @@ Test(plan_cache, deletes_what_was_not_used_for_the_longest_time)
     cr_expect(has_plan(cache, 3));
     cr_expect(has_plan(cache, 4));
     inf_plan_cache_destroy(&cache);
-    // What does not fit deletes nothing.
+    // A plan that is larger than the whole cache is not kept, and no other plan is deleted for it.
     cache = make_cache(100);
     inf_plan_cache_keep(cache, 5, &plan);
     cr_expect_not(has_plan(cache, 5));
