@@ -203,12 +203,14 @@ static enum inf_code find_named(int directory_fd, const char *const names[KINDS]
     return INF_OK;
 }
 
-// Finds the model file in location->directory_fd, and stores its name, version and own stamp.
-static enum inf_code find_file_name(struct inf_model_location *location, const char *version,
-                                    const char *label, struct inf_error *err)
+// Finds the model file in location->directory_fd, which is the directory of the model or of a
+// version of it.
+static enum inf_code find_file(struct inf_model_location *location, const char *version,
+                               const char *label, struct inf_error *err)
 {
     const char *named;
     const char *const names[KINDS] = {kinds[0].name, kinds[1].name, kinds[2].name};
+    location->has_directory = true;
     enum inf_code code = find_named(location->directory_fd, names, &named, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "directory '%s'", label);
@@ -230,17 +232,6 @@ static enum inf_code find_file_name(struct inf_model_location *location, const c
             "directory '%s': holds %u model files ('%.48s', '%.48s'), none called " WANTED_NAMES,
             label, found.count, found.names[0], found.names[1]);
     return take_file(location, found.names[0], version, err);
-}
-
-// Finds the model file in location->directory_fd, which is the directory of the model or of a
-// version of it.
-static enum inf_code find_file(struct inf_model_location *location, const char *version,
-                               const char *label, struct inf_error *err)
-{
-    INF_TRY(find_file_name(location, version, label, err));
-    location->has_directory = true;
-    location->stamp = stamp_now(location);
-    return INF_OK;
 }
 
 // --- choosing the version of a model ---
