@@ -14,23 +14,16 @@ from pathlib import Path
 import numpy
 
 from onnx_writer import FLOAT, INT64, Graph, field, port
+from tfjs_weights import list_weights
 
 
-def read_weights(path, manifest):
+def read_weights(folder, manifest):
     """Returns the weights by their names, as arrays of float32 or int32."""
     weights = {}
-    for group in manifest:
-        data = b''.join((path.parent / name).read_bytes() for name in group['paths'])
-        offset = 0
-        for entry in group['weights']:
-            stored = entry.get('quantization', entry)['dtype']
-            if stored not in ('float16', 'float32', 'int32'):
-                raise SystemExit(f'{entry["name"]} is stored as {stored}')
-            count = int(numpy.prod(entry['shape']))
-            array = numpy.frombuffer(data, numpy.dtype(stored), count, offset)
-            offset += array.nbytes
-            array = array.astype(numpy.int32 if stored == 'int32' else numpy.float32)
-            weights[entry['name']] = array.reshape(entry['shape'])
+    for entry, stored, data in list_weights(folder, manifest):
+        array = numpy.frombuffer(data, stored)
+        array = array.astype(numpy.int32 if stored == 'int32' else numpy.float32)
+        weights[entry['name']] = array.reshape(entry['shape'])
     return weights
 
 
@@ -64,7 +57,7 @@ class Converter:
         filters = self.weights[inputs[1]]
         window = self.window(attributes)
         if depthwise:
-            height, width, channels, multiplier = filters.shape
+            height, width, channels, _ = filters.shape
             filters = filters.transpose(2, 3, 0, 1).reshape(-1, 1, height, width)
             window['group'] = channels
         else:
@@ -118,7 +111,7 @@ def main():
     path = Path(sys.argv[1])
     model = json.loads(path.read_text(encoding='utf-8'))
     nodes = model['modelTopology']['node']
-    converter = Converter(read_weights(path, model['weightsManifest']))
+    converter = Converter(read_weights(path.parent, model['weightsManifest']))
     read = {name.split(':')[0] for node in nodes for name in node.get('input', [])}
     inputs, outputs = [], []
     pending = [node for node in nodes if node['op'] != 'Const']
@@ -137,6 +130,7 @@ def main():
         if node['name'] not in read:
             name = f'y{len(outputs)}'
             converter.graph.output(converter.names[node['name']], name)
+            # a port without a shape
             outputs.append(field(1, name) + field(2, field(1, field(1, FLOAT))))
     converter.graph.write_ports(sys.argv[2], path.stem, inputs, outputs)
 

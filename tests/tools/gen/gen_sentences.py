@@ -8,10 +8,11 @@ requires for shapes and indices. 1x1 convolutions are written as matrix products
 """
 import array
 import json
-import os
 import sys
+from pathlib import Path
 
 from onnx_writer import FLOAT, INT32, INT64, Graph, port
+from tfjs_weights import list_weights
 
 BOOL = 9
 TENSOR_TYPES = {1: FLOAT, 3: INT64, 9: INT64, 10: BOOL}  # TensorFlow's DataType
@@ -44,22 +45,11 @@ class Converter(Graph):
 
     def __init__(self, folder):
         super().__init__()
-        with open(os.path.join(folder, "model.json"), encoding="utf-8") as file:
-            model = json.load(file)
+        model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         self.values, self.numbers = {}, {}  # names here; numbers of constants
         self.tf_nodes = model["modelTopology"]["node"]
-        weights = [weight for group in model["weightsManifest"] for weight in group["weights"]]
-        data = b""
-        for group in model["weightsManifest"]:
-            for path in group["paths"]:
-                with open(os.path.join(folder, path), "rb") as file:
-                    data += file.read()
-        for weight in weights:
-            size = 4
-            for dim in weight["shape"]:
-                size *= dim
-            self.add_weight(weight, data[:size])
-            data = data[size:]
+        for weight, _, data in list_weights(folder, model["weightsManifest"]):
+            self.add_weight(weight, data)
 
     def add_weight(self, weight, data):
         name, dims = weight["name"], weight["shape"]
@@ -197,7 +187,7 @@ class Converter(Graph):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.splitlines()[0])
-    converter = Converter(sys.argv[1])
+    converter = Converter(Path(sys.argv[1]))
     y = converter.build()
     converter.write_ports(
         sys.argv[2],
