@@ -216,8 +216,9 @@ static enum inf_code open_subject(struct subject *subject, const char *model, ui
     return code;
 }
 
-// Returns the median time of a run, over runs of `ms` in total and at least RUNS of them.
-static double measure_run(const struct subject *subject, double ms)
+// Measures the median time of a run, over runs of `ms` in total and at least RUNS of them.
+static enum inf_code measure_run(const struct subject *subject, double ms, double *out_ns,
+                                 struct inf_error *err)
 {
     enum {
         TIMES = 4096
@@ -228,41 +229,51 @@ static double measure_run(const struct subject *subject, double ms)
     while (count < RUNS ||
            (count < TIMES && (double)(inf_clock_ns() - begin_ns) < ms * INF_NS_PER_MS)) {
         uint64_t start_ns = inf_clock_ns();
-        if (bench_subject_run(&subject->bench, false, NULL) != INF_OK)
-            return 0;
+        INF_TRY(bench_subject_run(&subject->bench, false, err));
         times[count++] = (double)(inf_clock_ns() - start_ns);
     }
     qsort(times, count, sizeof(times[0]), compare_numbers);
-    return times[count / 2];
+    *out_ns = times[count / 2];
+    return INF_OK;
 }
 
+// A thread that runs a model until `stop` is set. If a run fails, the thread sets `code` and `err`
+// and ends.
 struct rival {
     const struct subject *subject;
     atomic_bool stop;
+    enum inf_code code;
+    struct inf_error err;
 };
 
 static void *run_rival(void *context)
 {
     struct rival *rival = context;
-    while (!atomic_load(&rival->stop))
-        if (bench_subject_run(&rival->subject->bench, false, NULL) != INF_OK)
-            break;
+    while (!atomic_load(&rival->stop) && rival->code == INF_OK)
+        rival->code = bench_subject_run(&rival->subject->bench, false, &rival->err);
     return NULL;
 }
 
-// Returns how many times as long a run takes beside another one of the same model.
-static double measure_contention(const struct subject *subject, const struct subject *other,
-                                 double ms)
+// Measures how many times as long a run takes beside another one of the same model.
+static enum inf_code measure_contention(const struct subject *subject, const struct subject *other,
+                                        double ms, double *out, struct inf_error *err)
 {
     struct rival rival = {.subject = other};
     pthread_t thread;
-    double alone_ns = measure_run(subject, ms);
+    double alone_ns, beside_ns;
+    INF_TRY(measure_run(subject, ms, &alone_ns, err));
     if (pthread_create(&thread, NULL, run_rival, &rival) != 0)
-        return 1;
-    double beside_ns = measure_run(subject, ms);
+        return inf_fail(err, INF_EXHAUSTED, "cannot start a thread");
+    enum inf_code code = measure_run(subject, ms, &beside_ns, err);
     atomic_store(&rival.stop, true);
     pthread_join(thread, NULL);
-    return alone_ns > 0 ? INF_MAX(beside_ns / alone_ns, 1.0) : 1;
+    INF_TRY(code);
+    if (rival.code != INF_OK) {
+        *err = rival.err;
+        return rival.code;
+    }
+    *out = INF_MAX(beside_ns / alone_ns, 1.0);
+    return INF_OK;
 }
 
 static int compare_predictions(const void *a, const void *b)
@@ -299,8 +310,9 @@ static enum inf_code measure_pair(const char *model, double ms, double measured_
     INF_TRY(open_subject(&one, model, 1, err));
     enum inf_code code = open_subject(&other, model, 1, err);
     if (code == INF_OK) {
-        *contention = measure_contention(&one, &other, ms);
-        measured_ns[0] = measure_run(&one, ms);
+        code = measure_contention(&one, &other, ms, contention, err);
+        if (code == INF_OK)
+            code = measure_run(&one, ms, &measured_ns[0], err);
         close_subject(&other);
     }
     close_subject(&one);
@@ -319,8 +331,8 @@ static enum inf_code simulate_model(const char *model, double ms, struct inf_err
         if (i == 0)
             printf("| %s | %.2f ", subject.bench.name, contention);
         enum inf_code code = predict_run(&subject, counts[i], contention, &found, err);
-        if (i == 1)
-            measured_ns[1] = measure_run(&subject, ms);
+        if (code == INF_OK && i == 1)
+            code = measure_run(&subject, ms, &measured_ns[1], err);
         close_subject(&subject);
         INF_TRY(code);
         if (i < 2)
