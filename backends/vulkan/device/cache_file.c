@@ -115,14 +115,7 @@ static bool replace_file(int directory, const char *name, const char *data, size
         openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    size_t done = 0;
-    while (done < size) {
-        ssize_t count = write(fd, data + done, size - done);
-        if (count <= 0)
-            break;
-        done += (size_t)count;
-    }
-    bool ok = done == size && fsync(fd) == 0;
+    bool ok = inf_file_write_all(fd, data, size) && fsync(fd) == 0;
     ok = close(fd) == 0 && ok;
     ok = ok && renameat(directory, temporary, directory, name) == 0;
     if (!ok)
