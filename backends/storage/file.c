@@ -19,6 +19,7 @@
 
 // Several cores read a file in pieces of so many bytes, the size of a large page.
 #define PIECE_BYTES ((size_t)2 << 20)
+_Static_assert(PIECE_BYTES % INF_CHECKSUM_PIECE_BYTES == 0, "one thread makes each sum");
 
 static const char *last_part(const char *path)
 {

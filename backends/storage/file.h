@@ -36,7 +36,8 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Does what inf_file_read() does, and sets *out_sum to inf_checksum_pieces() of the bytes. It sums
-// them while they are in the cache, so that they are not read from memory a second time.
+// them while they are in the cache, so that they are not read from memory a second time. After a
+// failure *out_sum is undefined.
 //
 // INF_RANGE      as inf_file_read().
 // INF_EXHAUSTED  no memory for the sums.

@@ -33,7 +33,7 @@ struct inf_shards {
     int fd;          // descriptor of the current shard; -1 if it is not open
 };
 
-// Adds `size` bytes with the sum of inf_checksum_pieces().
+// Adds `size` bytes to the tally. `sum` is their inf_checksum_pieces().
 static void add_sum(struct inf_tally *tally, size_t size, uint64_t sum)
 {
     uint64_t hash = (tally->hash ^ sum) * 0x9e3779b97f4a7c15u;

@@ -23,8 +23,9 @@ struct inf_tally {
 // Adds bytes to a tally.
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size);
 
-// Reads `size` bytes of an open file from `offset` on, and adds them to the tally. Passes over the
-// bytes once. The errors are those of inf_file_read().
+// Reads `size` bytes of an open file from `offset` on, and adds them to the tally while they are in
+// the cache. The errors are those of inf_file_read_summed(). After a failure the tally is
+// unchanged.
 enum inf_code inf_tally_read(struct inf_tally *tally, int fd, const char *name, uint64_t offset,
                              void *buffer, size_t size,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
