@@ -253,7 +253,7 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
         if (inf_clock_ns() - judge->begin_ns > judge->limits->time_ns)
             return inf_fail(err, INF_UNSUPPORTED, "to try %s takes longer than %" PRIu64 " ms",
                             inf_precision_name(judge->report->precision),
-                            judge->limits->time_ns / 1000000);
+                            judge->limits->time_ns / INF_NS_PER_MS);
         bool is_rounding = !rounds_stored(judge) && is_product(&graph->nodes[n]);
         INF_TRY((is_rounding ? run_product : run_node)(judge, graph, n, rounding, err));
     }
@@ -333,11 +333,12 @@ static double value_distance(const struct inf_blob *got, const struct inf_blob *
     return most;
 }
 
-// Sets *error, which is 0, to the change of the outputs, and names the output that changes most.
+// Sets *error to the largest change of an output, and names that output in the report.
 static enum inf_code measure_error(struct judge *judge, enum rounding rounding, double *error,
                                    struct inf_error *err) INF_MAY_BLOCK
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    *error = 0;
     INF_TRY(run_graph(judge, rounding, &graph, err));
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
@@ -396,10 +397,8 @@ static enum inf_code run_check(struct judge *judge, struct inf_error *err) INF_M
     INF_TRY(calibrate_values(judge, err));
     INF_TRY(measure_error(judge, ROUND_ALL, &report->error_unguarded, err));
     report->error = report->error_unguarded;
-    if (has_pinned(judge)) {
-        report->error = 0;
+    if (has_pinned(judge))
         INF_TRY(measure_error(judge, ROUND_UNPINNED, &report->error, err));
-    }
     collect_pins(judge);
     report->admissible = report->error <= traits[report->precision].error_max &&
                          report->pinned_nodes <= INF_PRECISION_PINS_MAX &&

@@ -33,9 +33,9 @@
 #define INF_PRECISION_MACS_MAX        ((uint64_t)4000000000)
 #define INF_PRECISION_DEVICE_MACS_MAX ((uint64_t)200000000000)
 
-// A check that takes longer ends without a result, so that the model stays in fp32: a slow or busy
-// machine must not wait long for its first answer. Two runs of the largest model that is checked
-// need 20 GMAC/s to end in this time.
+// A check that takes longer ends without a result, and the model stays in fp32, because clients of
+// a slow or busy machine must not wait long for the first answer. Two runs of the largest model
+// that is checked end in this time if the device computes 20 GMAC/s.
 #define INF_PRECISION_TIME_MAX_NS ((uint64_t)20000000000)
 
 // What a check may cost.
