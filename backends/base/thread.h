@@ -99,7 +99,7 @@ struct inf_thread_handle inf_thread_self(void);
 
 // Sets the nice value of a thread. With a positive one, and from Linux 6.12 on, any waking thread
 // interrupts the time slices of the thread. With 19 the policy is SCHED_IDLE: any other thread
-// interrupts it at once, and the kernel takes its CPU for a free one when another thread wakes up.
+// interrupts it at once, and the kernel counts its CPU as idle when it places a waking thread.
 // Threads that it starts later inherit this. Returns false if the system refuses. Any thread.
 bool inf_thread_set_nice(const struct inf_thread_handle *thread, int nice);
 

@@ -95,7 +95,8 @@ enum inf_code vk_lower_matmul_blocks(struct vk_lowering *lowering, struct inf_er
     conv.weights.from = weights;
     enum inf_code code = vk_emit_conv(lowering, &conv, err);
     free(weights);
-    // No race: it would read the weights after they are freed, and `candidates` points to them.
+    // The node gets no race candidates: a race checks results with the weights to which the
+    // recorded convolution points, and these are freed here.
     if (lowering->candidates != NULL)
         *lowering->candidates = (struct vk_conv_candidates){0};
     return code;
