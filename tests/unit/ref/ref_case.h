@@ -23,6 +23,9 @@
 #define U8(...)    ((const uint8_t[]){__VA_ARGS__})
 #define SCALAR     ((struct inf_shape){0})
 #define SHAPE(...) INF_SHAPE(__VA_ARGS__)
+#define AXES(...)                                                                                  \
+    ((struct inf_ints){.count = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
+                       .values = {__VA_ARGS__}})
 
 static struct inf_device *device;
 static struct one_node one;

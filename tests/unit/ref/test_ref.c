@@ -264,9 +264,6 @@ static void run_reduce(enum inf_reduce_kind kind, struct inf_ints axes, bool kee
     one.attrs.reduce.keep_dims = keep_dims;
 }
 
-#define AXES(...)                                                                                  \
-    ((struct inf_ints){.count = (int32_t)INF_ARRAY_LENGTH(((int[]){__VA_ARGS__})),                 \
-                       .values = {__VA_ARGS__}})
 #define ALL_AXES ((struct inf_ints){0})
 
 Test(ref, reduces_any_axes)

@@ -3,10 +3,6 @@
 // literals are worked out by hand, or are the examples in the documentation of TensorFlow and ONNX.
 #include "tests/unit/ref/ref_case.h"
 
-#define AXES(...)                                                                                  \
-    ((struct inf_ints){.count = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
-                       .values = {__VA_ARGS__}})
-
 static void add_scalar(enum inf_dtype dtype, const void *data)
 {
     one_node_const(&one, dtype, SCALAR, data);

@@ -3,10 +3,6 @@
 // Python's math module, or are the examples of ONNX's documentation.
 #include "tests/unit/ref/ref_case.h"
 
-#define AXES(...)                                                                                  \
-    ((struct inf_ints){.count = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
-                       .values = {__VA_ARGS__}})
-
 static void run_lstm(const float *x)
 {
     begin_case(INF_OP_RNN);

@@ -4,10 +4,6 @@
 // documentation.
 #include "tests/unit/ref/ref_case.h"
 
-#define AXES(...)                                                                                  \
-    ((struct inf_ints){.count = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
-                       .values = {__VA_ARGS__}})
-
 // --- operators with windows of any rank ---
 
 Test(ref, convolves_in_any_rank)
