@@ -99,6 +99,10 @@ Test(ref, multiplies_quantised_numbers)
     // The sums are -398 and 510. They are multiplied by 0.1 and 0.25, rounded, and 128 is added;
     // the second result is clamped.
     expect_output(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255));
+}
+
+Test(ref, multiplies_with_weights_in_blocks)
+{
     // 17 weights in 2 blocks of 16: block 0 is 1, -1 and zeros, block 1 begins with 7. The scales
     // are 0.5 and 2, so y is 0.5 * (1 * 3 - 1 * 5) + 2 * 7 * 10 = 139, and 0.25 for the bias.
     begin_case(INF_OP_MATMUL_BLOCKS);
@@ -128,6 +132,10 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_F32, SHAPE(1), F32(1));
     add_input(INF_DTYPE_F32, SHAPE(1), F32(0.5f));
     expect_output(INF_DTYPE_F32, SHAPE(1), F32(399));
+}
+
+Test(ref, combines_quantised_numbers)
+{
     // The first result is (1.5 - 4) / 0.25 + 20 = 10; the second one is clamped.
     begin_case(INF_OP_QBINARY);
     one.attrs.qbinary.kind = INF_BINARY_SUB;
@@ -140,6 +148,10 @@ Test(ref, multiplies_quantised_numbers)
     one_node_absent(&one);
     add_input(INF_DTYPE_U8, SCALAR, U8(20));
     expect_output(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // the second result, 20 + 238, is clamped
+}
+
+Test(ref, combines_quantised_numbers_in_integers)
+{
     // In integers, halves go up: 2.5 becomes 3 and -2.5 becomes -2.
     begin_case(INF_OP_QBINARY);
     one.attrs.qbinary.integer = true;
@@ -172,6 +184,10 @@ Test(ref, multiplies_quantised_numbers)
     add_input(INF_DTYPE_F32, SCALAR, F32(0.5f));
     add_input(INF_DTYPE_F32, SCALAR, F32(2.5f));
     expect_output(INF_DTYPE_I8, SHAPE(2), I8(2, -1));
+}
+
+Test(ref, looks_bytes_up)
+{
     uint8_t table[256];
     for (int i = 0; i < 256; i++)
         table[i] = (uint8_t)(255 - i);
