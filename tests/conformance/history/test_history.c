@@ -170,18 +170,40 @@ static void check_y(enum twist twist, const float *y, int64_t length, int64_t co
     }
 }
 
-// Runs a step of `count` rows behind `length` rows, and checks the result and the buffer.
-static void run_step(struct inf_model *model, struct inf_device *device, enum twist twist,
-                     int64_t length, int64_t count)
+// Opens the device `ref`, and makes a model for it. Takes over the graph.
+static struct inf_model *open_model(struct inf_graph *graph, struct inf_device **device)
+{
+    struct inf_model *model;
+    struct inf_error err;
+    const struct inf_device_options device_options = {.slots = 1};
+    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
+                 err.text);
+    return model;
+}
+
+// Returns the executable of steps in buffers of ROOM rows.
+static struct inf_executable *acquire_history(struct inf_model *model, struct inf_device *device,
+                                              const struct inf_shape *shapes)
 {
     struct inf_executable *executable = NULL;
     struct inf_error err;
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
-    const struct inf_shape shapes[] = {INF_SHAPE(1, count, SIZE), INF_SHAPE(1, 0, SIZE),
-                                       INF_SHAPE(1, count)};
     cr_assert_eq(
         inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, &err), INF_OK,
         "%s", err.text);
+    return executable;
+}
+
+// Runs a step of `count` rows behind `length` rows, and checks the result and the buffer.
+static void run_step(struct inf_model *model, struct inf_device *device, enum twist twist,
+                     int64_t length, int64_t count)
+{
+    struct inf_error err;
+    const struct inf_shape shapes[] = {INF_SHAPE(1, count, SIZE), INF_SHAPE(1, 0, SIZE),
+                                       INF_SHAPE(1, count)};
+    struct inf_executable *executable = acquire_history(model, device, shapes);
     cr_assert_eq(inf_executable_new_rows(executable), count);
     float buffer[ROOM * SIZE + 16], x[ROOM * SIZE + 16] = {0}, mask[ROOM + 16] = {0},
                                                     y[ROOM * SIZE];
@@ -208,15 +230,7 @@ static void run_step(struct inf_model *model, struct inf_device *device, enum tw
 
 static struct inf_model *make_model(enum twist twist, struct inf_device **device)
 {
-    struct inf_model *model;
-    struct inf_error err;
-    const struct inf_device_options device_options = {.slots = 1};
-    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
-    struct inf_graph *graph = make_graph(twist);
-    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
-                 err.text);
-    return model;
+    return open_model(make_graph(twist), device);
 }
 
 // Asks for the executable of steps in buffers of ROOM rows, which is expected to be refused.
@@ -311,15 +325,7 @@ static struct inf_graph *make_written_graph(int32_t more, float filler)
 
 static struct inf_model *make_written_model(int32_t more, float filler, struct inf_device **device)
 {
-    struct inf_model *model;
-    struct inf_error err;
-    const struct inf_device_options device_options = {.slots = 1};
-    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
-    struct inf_graph *graph = make_written_graph(more, filler);
-    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
-                 err.text);
-    return model;
+    return open_model(make_written_graph(more, filler), device);
 }
 
 static const struct inf_shape written_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1, 0, SIZE),
@@ -331,12 +337,8 @@ Test(history, rows_at_positions_must_follow_the_history)
     struct inf_model *model = make_written_model(0, 0, &device);
     const struct inf_history *history = inf_model_history(model);
     cr_assert(history != NULL && history->checks_positions);
-    struct inf_executable *executable = NULL;
+    struct inf_executable *executable = acquire_history(model, device, written_shapes);
     struct inf_error err;
-    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
-    cr_assert_eq(
-        inf_model_acquire_history(model, device, &options, written_shapes, ROOM, &executable, &err),
-        INF_OK, "%s", err.text);
     const int32_t used = 5;
     float buffer[ROOM * SIZE + 16] = {0}, x[2 * SIZE + 16] = {0}, y[2 * SIZE];
     for (int i = 0; i < used * SIZE; i++)
@@ -370,16 +372,13 @@ Test(history, rows_that_become_zeros_are_those_behind_the_new_ones)
 }
 
 // Makes the model x [1, n, SIZE], at [1], cache [1, ROOM, SIZE] -> y [1, SIZE], rows [1, ROOM,
-// SIZE]: x is written over the cache, and y is the sum of its rows. `reads` adds the first row that
-// the cache has before.
+// SIZE]. `rows` is the cache with x written over it from row `at` on, and y is the sum of these
+// rows. If `reads`, y is also increased by row 0 of the cache as it was before the write.
 static struct inf_model *make_cache_model(bool reads, struct inf_device **device)
 {
     struct inf_graph *graph = NULL;
-    struct inf_model *model;
     struct inf_error err;
     uint32_t at;
-    const struct inf_device_options device_options = {.slots = 1};
-    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
     cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
     struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
     uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
@@ -396,10 +395,7 @@ static struct inf_model *make_cache_model(bool reads, struct inf_device **device
     cr_assert_eq(b.code, INF_OK, "%s", err.text);
     cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_output(graph, "rows", rows, NULL), INF_OK);
-    cr_assert_eq(inf_device_open(device, &inf_ref_backend, 0, &device_options, NULL), INF_OK);
-    cr_assert_eq(inf_model_create(&model, &graph, device, 1, &options, &err), INF_OK, "%s",
-                 err.text);
-    return model;
+    return open_model(graph, device);
 }
 
 static const struct inf_shape cache_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1),
@@ -413,12 +409,8 @@ Test(history, rows_are_written_over_a_cache_in_place)
     cr_assert(history != NULL && history->has_caches && !history->grows);
     cr_assert(history->caches[2] == 1 && history->cache_axes[2] == 1 && history->cache_rings[2]);
     cr_assert_eq(history->caches[0], INF_HISTORY_NONE);
-    struct inf_executable *executable = NULL;
+    struct inf_executable *executable = acquire_history(model, device, cache_shapes);
     struct inf_error err;
-    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
-    cr_assert_eq(
-        inf_model_acquire_history(model, device, &options, cache_shapes, ROOM, &executable, &err),
-        INF_OK, "%s", err.text);
     cr_assert_eq(inf_executable_new_rows(executable), 2);
     float cache[ROOM * SIZE + 16], x[2 * SIZE + 16] = {7, 7, 7, 9, 9, 9}, y[SIZE];
     for (int i = 0; i < ROOM * SIZE; i++)
