@@ -42,8 +42,7 @@ static enum inf_code check_positions(const struct inf_cpu_step *step, struct inf
     const struct append *append = step->state;
     uint32_t *checked = (uint32_t *)(void *)step->scratch;
     for (size_t i = 0; i < append->items; i++) {
-        int64_t position = append->wide ? ((const volatile int64_t *)step->inputs[1])[i]
-                                        : ((const volatile int32_t *)step->inputs[1])[i];
+        int64_t position = inf_cpu_read_index(step, 1, append->wide, i);
         if (append->ring)
             position =
                 (position % (int64_t)append->room + (int64_t)append->room) % (int64_t)append->room;

@@ -221,6 +221,15 @@ enum inf_code inf_cpu_need_f32(const struct inf_graph *graph, const struct inf_n
 enum inf_code inf_cpu_need_const(const struct inf_graph *graph, const struct inf_node *node,
                                  uint32_t input, size_t count, struct inf_error *err) INF_NODISCARD;
 
+// Returns element `at` of the indices in operand `input`, which are i64 if `wide`, otherwise i32. A
+// client may be able to write to them during a run, so a kernel must read each only once.
+static inline int64_t inf_cpu_read_index(const struct inf_cpu_step *step, uint32_t input, bool wide,
+                                         size_t at)
+{
+    const volatile void *indices = step->inputs[input];
+    return wide ? ((const volatile int64_t *)indices)[at] : ((const volatile int32_t *)indices)[at];
+}
+
 // Sets step->state to `size` zeroed bytes from the program's arena.
 //
 // INF_EXHAUSTED  no memory.

@@ -50,8 +50,7 @@ static enum inf_code check_indices(const struct inf_cpu_step *step, struct inf_e
     const struct gather *gather = step->state;
     uint32_t *checked = (uint32_t *)(void *)step->scratch;
     for (size_t i = 0; i < gather->batch * gather->picked; i++) {
-        int64_t index = gather->wide ? ((const volatile int64_t *)step->inputs[1])[i]
-                                     : ((const volatile int32_t *)step->inputs[1])[i];
+        int64_t index = inf_cpu_read_index(step, 1, gather->wide, i);
         if (index < 0 || (uint64_t)index >= gather->bound)
             return inf_fail(err, INF_INVALID,
                             "index %" PRId64 " (element %zu of the indices) is outside [0, %zu)",

@@ -47,8 +47,7 @@ static enum inf_code find_slice(const struct inf_cpu_step *step, size_t row, uin
     for (size_t i = 0; i < slices->depth; i++) {
         size_t at = row * slices->depth + i;
         int64_t bound = slices->bounds[i];
-        int64_t index = slices->wide ? ((const volatile int64_t *)step->inputs[1])[at]
-                                     : ((const volatile int32_t *)step->inputs[1])[at];
+        int64_t index = inf_cpu_read_index(step, 1, slices->wide, at);
         int64_t place = slices->from_end && index < 0 ? index + bound : index;
         if ((place < 0 || place >= bound) && slices->drop) {
             *out_number = DROPPED;
