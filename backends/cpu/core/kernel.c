@@ -71,6 +71,20 @@ enum inf_code inf_cpu_need_const(const struct inf_graph *graph, const struct inf
     return INF_OK;
 }
 
+enum inf_code inf_cpu_step_set_operands(struct inf_cpu_step *step, uint32_t x, uint32_t other,
+                                        struct inf_error *err)
+{
+    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
+    if (operands == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", step->node->name);
+    operands[0] = x;
+    operands[1] = other;
+    step->operands = operands;
+    step->operand_count = other != INF_VALUE_NONE ? 2 : 1;
+    return INF_OK;
+}
+
 enum inf_code inf_cpu_step_alloc_state(struct inf_cpu_step *step, size_t size,
                                        struct inf_error *err)
 {

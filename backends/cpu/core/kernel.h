@@ -230,6 +230,13 @@ static inline int64_t inf_cpu_read_index(const struct inf_cpu_step *step, uint32
     return wide ? ((const volatile int64_t *)indices)[at] : ((const volatile int32_t *)indices)[at];
 }
 
+// Makes the step read the values `x` and, unless it is INF_VALUE_NONE, `other`, in place of all
+// inputs of its node.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_cpu_step_set_operands(struct inf_cpu_step *step, uint32_t x, uint32_t other,
+                                        struct inf_error *err) INF_NODISCARD;
+
 // Sets step->state to `size` zeroed bytes from the program's arena.
 //
 // INF_EXHAUSTED  no memory.

@@ -157,15 +157,8 @@ static const char *kernel_name(const struct chain_step *chain_step,
 enum inf_code inf_fused_chain_set_operands(struct inf_cpu_step *step,
                                            const struct inf_cpu_chain *chain, struct inf_error *err)
 {
-    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
-    if (operands == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for its operands", step->node->name);
-    operands[0] = inf_cpu_chain_input(chain, step->graph);
-    operands[1] = chain->residual;
-    step->operands = operands;
-    step->operand_count = chain->residual != INF_VALUE_NONE ? 2 : 1;
-    return INF_OK;
+    return inf_cpu_step_set_operands(step, inf_cpu_chain_input(chain, step->graph), chain->residual,
+                                     err);
 }
 
 enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,

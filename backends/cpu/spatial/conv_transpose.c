@@ -253,7 +253,7 @@ static void transpose_run(const struct inf_cpu_step *step)
     const struct inf_window_nd *window = &op->window;
     struct transpose_task task = {
         .op = op, .x = step->inputs[0], .y = step->output, .scratch = step->scratch};
-    uint32_t bias = op->is_packed ? 1 : 3; // packed_create() leaves two operands
+    uint32_t bias = op->is_packed ? 1 : 3; // packed_create() sets two operands
     if (!op->is_packed)
         task.filter = step->inputs[1];
     if (inf_cpu_has_input(step->node, 3) && !op->is_direct)
@@ -393,23 +393,6 @@ static enum inf_code pack_direct(struct transpose *op, struct inf_cpu_step *step
     return INF_OK;
 }
 
-// Makes the bias operand 1, so that the filter is not an operand that is kept for runs.
-static enum inf_code set_operands(struct inf_cpu_step *step, struct inf_error *err)
-{
-    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
-    if (operands == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for its operands", step->node->name);
-    bool has_bias = inf_cpu_has_input(step->node, 3);
-    operands[0] = step->node->inputs[0];
-    operands[1] = has_bias ? step->node->inputs[3] : INF_VALUE_NONE;
-    if (has_bias)
-        step->inputs[1] = step->inputs[3]; // the address of a constant is not set again
-    step->operands = operands;
-    step->operand_count = has_bias ? 2 : 1;
-    return INF_OK;
-}
-
 static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     struct transpose *op;
@@ -428,7 +411,11 @@ static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *
                                             .transposed = true};
     INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
     need_scratch(op, step, inf_conv_packed_scratch(&op->packed, op->group_pixels));
-    return set_operands(step, err);
+    // The bias becomes operand 1, so that the filter is no operand that is kept for runs.
+    uint32_t bias = inf_cpu_has_input(step->node, 3) ? step->node->inputs[3] : INF_VALUE_NONE;
+    if (bias != INF_VALUE_NONE)
+        step->inputs[1] = step->inputs[3]; // the address of a constant is not set again
+    return inf_cpu_step_set_operands(step, step->node->inputs[0], bias, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_conv_transpose_kernels[] = {
