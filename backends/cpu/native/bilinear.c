@@ -160,10 +160,8 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
         inf_native_choose_workers(step, bilinear->batch * bilinear->output_height * row_floats);
-    // Round the scratch memory of a worker up, so that two workers do not write to the same cache
-    // line.
-    bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
-    inf_native_need_scratch(step, bilinear->scratch_step * bilinear->workers);
+    bilinear->scratch_step = inf_native_need_worker_scratch(step, bilinear->workers,
+                                                            bilinear->width * bilinear->channels);
     step->run = bilinear_run;
     step->kernel = "bilinear";
     return INF_OK;

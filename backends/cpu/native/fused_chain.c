@@ -138,9 +138,7 @@ static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *ste
                                                            inf_conv_packed_strip_unit(conv));
     if (count == 0)
         return;
-    // Round up to whole cache lines, so that two workers do not write to the same line.
-    chain_step->scratch_step = (count + 31) / 16 * 16;
-    inf_native_need_scratch(step, chain_step->scratch_step * chain_step->workers);
+    chain_step->scratch_step = inf_native_need_worker_scratch(step, chain_step->workers, count);
 }
 
 static const char *kernel_name(const struct chain_step *chain_step,

@@ -248,8 +248,8 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     step->kernel = matmul->simd != NULL ? "matmul_dot" : "matmul";
     if (matmul->simd != NULL)
         return INF_OK;
-    matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
-    inf_native_need_scratch(step, matmul->scratch_step * matmul->workers);
+    matmul->scratch_step = inf_native_need_worker_scratch(
+        step, matmul->workers, (matmul->depth + 2) * matmul->panel_width);
     return INF_OK;
 }
 

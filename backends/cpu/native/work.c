@@ -10,6 +10,7 @@
 // A parallel region uses one more thread for each WORKER_MACS multiply-adds. They take about 2 us
 // on one core.
 #define WORKER_MACS ((size_t)100000)
+#define LINE_FLOATS ((size_t)16) // floats of a cache line
 
 enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *step, size_t count,
                                       struct inf_error *err)
@@ -29,6 +30,13 @@ enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *s
 void inf_native_need_scratch(struct inf_cpu_step *step, size_t count)
 {
     step->scratch_count = INF_MAX(step->scratch_count, count);
+}
+
+size_t inf_native_need_worker_scratch(struct inf_cpu_step *step, size_t workers, size_t count)
+{
+    size_t each = inf_size_align(count + LINE_FLOATS, LINE_FLOATS);
+    inf_native_need_scratch(step, each * workers);
+    return each;
 }
 
 size_t inf_native_choose_workers(struct inf_cpu_step *step, size_t macs)

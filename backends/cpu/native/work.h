@@ -16,6 +16,11 @@ enum inf_code inf_native_alloc_floats(float **out_floats, struct inf_cpu_step *s
 // concurrent run) share this memory, so its contents do not survive a run.
 void inf_native_need_scratch(struct inf_cpu_step *step, size_t count);
 
+// As inf_native_need_scratch(), with `count` floats for each of `workers` workers. Returns the
+// distance between the scratch memory of two workers, in floats. It is `count` rounded up to whole
+// cache lines, and one line more, so that two workers never write to the same line.
+size_t inf_native_need_worker_scratch(struct inf_cpu_step *step, size_t workers, size_t count);
+
 // Returns how many threads should share work that takes as long as `macs` multiply-adds. Small work
 // gets one thread, because the calling thread finishes it before other threads could join. Adds
 // `macs` to the work of the step.

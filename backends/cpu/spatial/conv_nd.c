@@ -169,13 +169,6 @@ static size_t choose_strips(struct conv_nd *conv, size_t wanted, size_t unit)
     return most;
 }
 
-// Asks for scratch memory for the copies of a strip and `more` floats, for each worker.
-static void need_scratch(struct conv_nd *conv, struct inf_cpu_step *step, size_t more)
-{
-    conv->scratch_step = (conv->patch_count + more + 31) / 16 * 16;
-    inf_native_need_scratch(step, conv->scratch_step * conv->workers);
-}
-
 static enum inf_code packed_supports(const struct inf_graph *graph, const struct inf_node *node,
                                      struct inf_error *err)
 {
@@ -201,7 +194,8 @@ static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *
     conv->is_packed = true;
     size_t most = choose_strips(conv, inf_conv_packed_strip_pixels(&conv->packed),
                                 inf_conv_packed_strip_unit(&conv->packed));
-    need_scratch(conv, step, inf_conv_packed_scratch(&conv->packed, most));
+    conv->scratch_step = inf_native_need_worker_scratch(
+        step, conv->workers, conv->patch_count + inf_conv_packed_scratch(&conv->packed, most));
     step->operand_count = 1; // the filter and the bias are packed
     return INF_OK;
 }
@@ -218,7 +212,7 @@ static enum inf_code plain_create(struct inf_cpu_step *step, struct inf_error *e
     struct conv_nd *conv;
     INF_TRY(describe_conv(&conv, step, err));
     choose_strips(conv, PLAIN_STRIP_PIXELS, 1);
-    need_scratch(conv, step, 0);
+    conv->scratch_step = inf_native_need_worker_scratch(step, conv->workers, conv->patch_count);
     return INF_OK;
 }
 

@@ -317,13 +317,6 @@ static enum inf_code describe_transpose(struct transpose **out_op, struct inf_cp
     return INF_OK;
 }
 
-// Asks for scratch memory for the products of a group and `more` floats, for each worker.
-static void need_scratch(struct transpose *op, struct inf_cpu_step *step, size_t more)
-{
-    op->scratch_step = (op->product_count + more + 31) / 16 * 16;
-    inf_native_need_scratch(step, op->scratch_step * op->workers);
-}
-
 static enum inf_code plain_supports(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err)
 {
@@ -337,7 +330,7 @@ static enum inf_code plain_create(struct inf_cpu_step *step, struct inf_error *e
 {
     struct transpose *op;
     INF_TRY(describe_transpose(&op, step, err));
-    need_scratch(op, step, 0);
+    op->scratch_step = inf_native_need_worker_scratch(step, op->workers, op->product_count);
     step->kernel = "conv_transpose";
     return INF_OK;
 }
@@ -388,7 +381,8 @@ static enum inf_code pack_direct(struct transpose *op, struct inf_cpu_step *step
     INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
     op->is_direct = true;
     op->product_count = 0;
-    need_scratch(op, step, inf_conv_packed_scratch(&op->packed, matrix.pixels));
+    op->scratch_step = inf_native_need_worker_scratch(
+        step, op->workers, inf_conv_packed_scratch(&op->packed, matrix.pixels));
     step->operand_count = 1;
     return INF_OK;
 }
@@ -410,7 +404,9 @@ static enum inf_code packed_create(struct inf_cpu_step *step, struct inf_error *
                                             .columns = op->columns,
                                             .transposed = true};
     INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
-    need_scratch(op, step, inf_conv_packed_scratch(&op->packed, op->group_pixels));
+    op->scratch_step = inf_native_need_worker_scratch(
+        step, op->workers,
+        op->product_count + inf_conv_packed_scratch(&op->packed, op->group_pixels));
     // The bias becomes operand 1, so that the filter is no operand that is kept for runs.
     uint32_t bias = inf_cpu_has_input(step->node, 3) ? step->node->inputs[3] : INF_VALUE_NONE;
     if (bias != INF_VALUE_NONE)
