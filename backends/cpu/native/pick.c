@@ -110,21 +110,24 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     return INF_OK;
 }
 
-// --- operator topk: x is [outer, count, columns]. Lines along another axis than the last one are
-// copied, some columns at a time, so that they are contiguous ---
+// --- operator topk: x is [outer, count, columns], y [outer, k, columns] ---
 
 // The number of keys that are computed and compared in one pass.
 #define KEYS 256
 
-// Columns are copied in blocks of at most as many as a cache line has, and about as many bytes.
+// Largest number of columns of a block: as many as share a cache line, if elements have 4 bytes.
 #define BLOCK_COLUMNS ((size_t)16)
-#define BLOCK_BYTES   ((size_t)256 << 10)
+// Largest number of bytes of a block with several columns, so that it stays in the cache.
+#define BLOCK_BYTES ((size_t)256 << 10)
 
+// The elements of a line are those of one column. If there are several columns, a block of them is
+// transposed first, so that their lines are contiguous.
 struct topk {
     const struct inf_pick *loops;
     void (*keys)(size_t count, const void *x, uint32_t *keys);
     size_t outer, count, columns, k;
-    size_t block;        // columns that are copied at a time
+    size_t block;        // columns of a block; 1 if there is one column
+    size_t blocks;       // blocks of each outer index
     size_t size;         // size of an element in bytes
     size_t workers;      // number of workers; each has a heap of k entries, and memory for a block
     size_t scratch_step; // floats of scratch memory of each worker
@@ -186,7 +189,8 @@ static void collect_best(const struct topk *topk, const char *x, uint64_t *heap)
     }
 }
 
-// Stores the k best elements of the contiguous line `x`, which is column `column` of part `outer`.
+// Stores the k best elements of the contiguous line `x`, which is column `column` of outer index
+// `outer`.
 static void pick_line(const struct topk_task *task, const char *x, size_t outer, size_t column,
                       uint64_t *heap)
 {
@@ -202,8 +206,9 @@ static void pick_line(const struct topk_task *task, const char *x, size_t outer,
     }
 }
 
-// Copies `columns` neighbouring columns of x to contiguous lines.
-static void copy_columns(const struct topk *topk, const char *x, size_t columns, char *to)
+// Transposes a block: copies `columns` neighbouring columns, from `x` on, so that the elements of
+// each column are contiguous in `to`, one column after the other.
+static void transpose_block(const struct topk *topk, const char *x, size_t columns, char *to)
 {
     for (size_t i = 0; i < topk->count; i++, x += topk->columns * topk->size)
         for (size_t c = 0; c < columns; c++)
@@ -214,14 +219,13 @@ static void topk_tile(const void *context, size_t tile, size_t worker)
 {
     const struct topk_task *task = context;
     const struct topk *topk = task->topk;
-    size_t blocks = (topk->columns + topk->block - 1) / topk->block;
-    size_t outer = tile / blocks, first = tile % blocks * topk->block;
+    size_t outer = tile / topk->blocks, first = tile % topk->blocks * topk->block;
     size_t columns = INF_MIN(topk->block, topk->columns - first);
     uint64_t *heap = (uint64_t *)(void *)(task->scratch + worker * topk->scratch_step);
     char *lines = (char *)(heap + topk->k);
     const char *x = task->x + (outer * topk->count * topk->columns + first) * topk->size;
     if (topk->columns > 1)
-        copy_columns(topk, x, columns, lines);
+        transpose_block(topk, x, columns, lines);
     for (size_t c = 0; c < columns; c++)
         pick_line(task, topk->columns > 1 ? lines + c * topk->count * topk->size : x, outer,
                   first + c, heap);
@@ -232,8 +236,7 @@ static void topk_run(const struct inf_cpu_step *step)
     const struct topk *topk = step->state;
     struct topk_task task = {topk, step->inputs[0], step->outputs[0], step->outputs[1],
                              step->scratch};
-    struct inf_cpu_tiles work = {topk_tile, &task,
-                                 topk->outer * ((topk->columns + topk->block - 1) / topk->block)};
+    struct inf_cpu_tiles work = {topk_tile, &task, topk->outer * topk->blocks};
     inf_cpu_team_run_tiles(step->team, &work, topk->workers);
 }
 
@@ -269,12 +272,13 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
     };
     topk->block = INF_MAX(INF_MIN(BLOCK_BYTES / (topk->count * topk->size), BLOCK_COLUMNS), 1u);
     topk->block = INF_MIN(topk->block, topk->columns);
+    topk->blocks = (topk->columns + topk->block - 1) / topk->block;
     // Estimate that an element takes about as long as four multiply-adds.
     topk->workers = inf_native_choose_workers(step, topk->outer * topk->count * topk->columns * 4);
     size_t lines = topk->columns > 1 ? topk->block * topk->count * topk->size : 0;
-    topk->scratch_step =
-        (topk->k * (sizeof(uint64_t) / sizeof(float)) + lines / sizeof(float) + 16) / 16 * 16;
-    inf_native_need_scratch(step, topk->workers * topk->scratch_step);
+    topk->scratch_step = inf_native_need_worker_scratch(
+        step, topk->workers,
+        (topk->k * sizeof(uint64_t) + lines + sizeof(float) - 1) / sizeof(float));
     step->run = topk_run;
     step->kernel = "topk";
     return INF_OK;
