@@ -16,6 +16,9 @@
 // The slice number of an index row whose update is dropped.
 #define DROPPED UINT64_MAX
 
+// Combines `count` updates with as many elements of y: adds them, for example.
+typedef void combine_fn(void *y, const void *updates, size_t count);
+
 struct slices {
     size_t batch, rows;             // rows of indices: `rows` for each of `batch` parts of x
     size_t depth;                   // indices of a row
@@ -24,9 +27,9 @@ struct slices {
     size_t x_size;                  // elements of x
     int64_t bounds[INF_LIMIT_RANK]; // of the indices of a row
     bool wide;                      // true: indices are i64; false: i32
-    bool from_end, drop;
-    // Adds `count` updates to elements of y, or combines them otherwise; NULL: they replace them.
-    void (*combine)(void *y, const void *updates, size_t count);
+    bool from_end;                  // true: negative indices count from the end
+    bool drop;                      // true: updates with an index out of range are dropped
+    combine_fn *combine;            // NULL: updates replace the elements of y
 };
 
 struct slices_task {
@@ -73,8 +76,8 @@ static enum inf_code check_indices(const struct inf_cpu_step *step, struct inf_e
     return INF_OK;
 }
 
-// Describes the rows of indices, which select slices of x. `shared` leading axes of x and of the
-// indices are the same.
+// Creates the state of a step: describes the slices of x that the rows of indices select. The first
+// `shared` axes of x and of the indices are the same.
 static enum inf_code describe_slices(struct inf_cpu_step *step, int32_t shared,
                                      struct inf_error *err)
 {
@@ -165,8 +168,6 @@ COMBINE(multiply_i64, uint64_t, old *update)
 COMBINE(lower_i64, int64_t, update < old ? update : old)
 COMBINE(raise_i64, int64_t, update > old ? update : old)
 
-typedef void combine_fn(void *y, const void *updates, size_t count);
-
 static combine_fn *const combine_functions[INF_SCATTER_COUNT][3] = {
     [INF_SCATTER_ADD] = {add_f32, add_i32, add_i64},
     [INF_SCATTER_MUL] = {multiply_f32, multiply_i32, multiply_i64},
@@ -174,7 +175,8 @@ static combine_fn *const combine_functions[INF_SCATTER_COUNT][3] = {
     [INF_SCATTER_MAX] = {raise_f32, raise_i32, raise_i64},
 };
 
-// Returns the function of a kind; NULL if there is none for this type.
+// Returns the function of a kind; NULL if updates of this kind replace elements, or if there is
+// none for this type.
 static combine_fn *find_combine(enum inf_scatter_kind kind, enum inf_dtype dtype)
 {
     switch (dtype) {
@@ -196,8 +198,9 @@ static void copy_part(const void *context, size_t first, size_t count)
     memcpy(task->y + first * element, task->x + first * element, count * element);
 }
 
-// Puts elements `first` to `first + count` of every update into their slices, in the order of the
-// indices, because several updates may go to one slice.
+// Writes elements `first` to `first + count` of every update to its slice. Threads share the
+// elements of a slice, not the updates, because several updates may go to one slice, in the order
+// of the indices.
 static void scatter_part(const void *context, size_t first, size_t count)
 {
     const struct slices_task *task = context;
@@ -246,9 +249,7 @@ static enum inf_code scatter_create(struct inf_cpu_step *step, struct inf_error 
     struct slices *slices = step->state;
     slices->from_end = attrs->from_end;
     slices->drop = attrs->drop;
-    if (attrs->kind != INF_SCATTER_NONE)
-        slices->combine =
-            find_combine(attrs->kind, step->graph->values[step->node->inputs[0]].dtype);
+    slices->combine = find_combine(attrs->kind, step->graph->values[step->node->inputs[0]].dtype);
     step->run = scatter_run;
     step->kernel = "scatter_nd";
     return INF_OK;
