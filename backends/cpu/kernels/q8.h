@@ -15,8 +15,9 @@
 #include "backends/cpu/kernels/map/lookup.h"
 #include "backends/cpu/kernels/tile_shape.h"
 
-#define INF_Q8_ROWS_MAX    (2 * INF_TILE_CALL_ROWS) // most pixels of a call
-#define INF_Q8_VECTORS_MAX 2                        // most vectors in a panel
+#define INF_Q8_ROWS_MAX          (2 * INF_TILE_CALL_ROWS) // most pixels of a call
+#define INF_Q8_VECTORS_MAX       2                        // most vectors in a panel
+#define INF_Q8_PANEL_COLUMNS_MAX 32 // most columns in a panel, at any ISA level
 
 // Requantisation: how 32-bit sums are converted to results. If `scale` is NULL, the results are the
 // sums themselves. Otherwise the results are bytes:

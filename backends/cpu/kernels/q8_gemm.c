@@ -148,6 +148,9 @@ GEMM(12)
             gemm_10_##vectors, gemm_11_##vectors, gemm_12_##vectors                                \
     }
 
+_Static_assert(INF_Q8_VECTORS_MAX *INF_QVEC_WIDTH <= INF_Q8_PANEL_COLUMNS_MAX,
+               "a panel has no more columns than its users expect");
+
 const struct inf_q8_gemms INF_Q8_GEMM = {
     .name = INF_Q8_NAME,
     .width = INF_QVEC_WIDTH,

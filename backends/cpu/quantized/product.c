@@ -49,17 +49,14 @@
 // --- packing the weights ---
 
 // The 32-bit numbers of each column that a panel stores besides its weights. The numbers of one
-// kind lie together, with one for each column of the panel. If kernels subtract the zero points of
-// the weights, the panel also stores these. If x_zero is computed, it also stores the base and the
-// slope of the bias.
+// kind lie together, with one for each column of the panel. TERMS kinds are always stored. The zero
+// points of the weights follow them if kernels subtract these. Base and slope of the bias come last
+// if each run computes the biases, because x_zero is computed.
 enum {
     BIAS,
     SCALES,
     TERMS
 };
-
-// The most columns of a panel.
-#define PANEL_COLUMNS_MAX 64
 
 // Addresses of the panel that fill_panel() sets up next.
 struct packing {
@@ -91,6 +88,14 @@ static size_t count_terms(const struct inf_q8_product *product)
     return TERMS + (product->has_zeros ? 1 : 0) + (product->shifts ? 2 : 0);
 }
 
+// Computes the biases of a panel of `width` columns: base - x_zero * slope, modulo 2^32.
+static void compute_biases(int32_t *bias, const uint32_t *base, const uint32_t *slope, size_t width,
+                           int32_t x_zero)
+{
+    for (size_t i = 0; i < width; i++)
+        bias[i] = (int32_t)(base[i] - (uint32_t)x_zero * slope[i]);
+}
+
 // Sets up the panel that begins at column *first of group `group`. Its weights are packed already.
 // Advances *packing and *first to the next panel.
 static void fill_panel(const struct inf_q8_product *product, struct inf_q8_product_panel *panel,
@@ -101,8 +106,9 @@ static void fill_panel(const struct inf_q8_product *product, struct inf_q8_produ
     size_t vectors = inf_cpu_bytes_panel_vectors(gemms, *first, product->outputs);
     size_t width = vectors * gemms->width;
     size_t columns = INF_MIN(width, product->outputs - *first);
-    uint32_t once[2 * PANEL_COLUMNS_MAX];
-    assert(width <= PANEL_COLUMNS_MAX);
+    // Base and slope, if they are needed only here.
+    uint32_t once[2 * INF_Q8_PANEL_COLUMNS_MAX];
+    assert(width <= INF_Q8_PANEL_COLUMNS_MAX);
     size_t terms_count = count_terms(product) * width;
     int32_t *bias = (int32_t *)(packing->terms + BIAS * width);
     float *scales = (float *)(packing->terms + SCALES * width);
@@ -128,8 +134,7 @@ static void fill_panel(const struct inf_q8_product *product, struct inf_q8_produ
         }
         scales[i] = inf_q8_scale(terms, channel);
     }
-    for (size_t i = 0; i < width; i++)
-        bias[i] = (int32_t)(base[i] - (uint32_t)terms->x_zero * slope[i]);
+    compute_biases(bias, base, slope, width, terms->x_zero);
     panel->part = (struct inf_q8_panel){
         .segments = 1,
         .quads = product->quads,
@@ -160,20 +165,18 @@ static struct inf_cpu_bytes matrix_of(const struct inf_q8_product *product)
 // Updates the biases of all panels for the zero point of x in product->terms.
 static void set_biases(const struct inf_q8_product *product)
 {
-    uint32_t x_zero = (uint32_t)product->terms.x_zero;
     for (size_t p = 0; p < product->windows.groups * product->panel_count; p++) {
         const struct inf_q8_product_panel *panel = &product->panels[p];
-        for (size_t i = 0; i < panel->width; i++)
-            panel->bias[i] = (int32_t)(panel->base[i] - x_zero * panel->slope[i]);
+        compute_biases(panel->bias, panel->base, panel->slope, panel->width, product->terms.x_zero);
     }
 }
 
 // Sets up all panels for the packed weights of `packing` and the parameters in product->terms.
+// product->has_zeros must be set.
 static void fill_panels(struct inf_q8_product *product, struct packing packing)
 {
     struct inf_q8_product_panel *panel = product->panels;
     packing.terms = product->terms_memory;
-    product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
     for (size_t group = 0; group < product->windows.groups; group++)
         for (size_t first = 0; first < product->outputs;)
             fill_panel(product, panel++, &packing, group, &first);
@@ -229,6 +232,7 @@ static void packing_run(const struct inf_cpu_step *step)
     const uint8_t *w = step->inputs[1];
     product->terms = inf_q8_params_of(step);
     product->terms.x_zero = inf_q8_x_zero_of(step);
+    product->has_zeros = inf_q8_has_w_zeros(&product->terms); // weights are not folded
     const uint8_t *x = step->inputs[0];
     char *y = step->output;
     struct inf_cpu_bytes matrix = matrix_of(product);

@@ -143,6 +143,9 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t f
     inf_gemm_q8_vnni.copy(to, from, count, flip);
 }
 
+_Static_assert(INF_Q8_VECTORS_MAX *INF_QVEC_WIDTH <= INF_Q8_PANEL_COLUMNS_MAX,
+               "a panel has no more columns than its users expect");
+
 const struct inf_q8_gemms INF_Q8_GEMM = {
     .name = INF_Q8_NAME,
     .width = INF_QVEC_WIDTH,
