@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the table of all packs (matrices packed into panels) of a device. pack.h describes the
-// layout; panel.h cuts columns into panels; pack_fill.h fills them.
+// Keeps the packs of a device in a table, so that all steps with the same matrix share one. A
+// pack is a matrix in the order in which kernels read it (pack.h). Outside of this file: which
+// columns are in a panel (panel.h), and how the elements are written to the panels (pack_fill.h).
 #include "backends/cpu/core/pack.h"
 
 #include <assert.h>
@@ -279,14 +280,14 @@ static enum inf_cpu_element find_element(const struct inf_cpu_matrix *matrix)
 
 enum inf_cpu_element inf_cpu_constant_element(const struct inf_blob *blob, size_t columns)
 {
-    // A copy of the constant, because only its owner may restore it.
+    // Only the owner of an evicted constant may restore it, so the search reads a copy.
     struct inf_blob copy = {.size_bytes = blob->size_bytes, .data = blob->data};
     struct inf_cpu_matrix matrix = {
         .blob = &copy, .rows = blob->size_bytes / sizeof(float) / columns, .columns = columns};
     if (blob->data != NULL)
         return find_element(&matrix);
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)blob->form;
-    // The form may be that of another device.
+    // Another device may have packed the constant. Only packs of the cpu device have a matrix.
     if (blob->form->restore == inf_cpu_pack_restore && pack->matrix.narrow &&
         pack->matrix.columns == columns)
         return pack->element;

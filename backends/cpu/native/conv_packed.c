@@ -43,8 +43,9 @@
 #define FEW_WEIGHT_BYTES    ((size_t)32 << 10)
 #define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
 #define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
-// Windows are copied if rows have at most this many pixels and the weights have more bytes than
-// this: each row of pixels would read all weights again.
+// Windows are copied (im2col) if the rows of the result have at most GATHERED_ROW_PIXELS pixels and
+// the weights at least GATHERED_WEIGHT_BYTES_MIN bytes. Without copies, the kernel would read all
+// weights again for each of these short rows.
 #define GATHERED_ROW_PIXELS       ((size_t)8)
 #define GATHERED_WEIGHT_BYTES_MIN ((size_t)1 << 20)
 
@@ -192,7 +193,7 @@ static struct kernels choose_kernels(const struct inf_conv_packed *conv,
 }
 
 // Packs operand 1 of the node (the weights), which is stored as [columns][rows] if `transposed`.
-// `bias` has a value for each output; NULL: 0.
+// `bias` has one value for each output of a group. If it is NULL, all biases are 0.
 static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                   const struct inf_node *node, bool transposed, const float *bias,
                                   struct inf_error *err)
@@ -393,8 +394,9 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
 
 // --- computing pixels ---
 
-// Returns the distance of the addresses that the kernel prefetches. Few weights stay in the cache,
-// and then the calls of all panels follow each other.
+// Returns the number of bytes between two addresses that the kernel prefetches. `calls` is the
+// number of kernel calls for the panel. Few weights stay in the cache, and all panels are computed
+// for some pixels before the next pixels, so that the calls for a panel do not follow each other.
 static size_t choose_prefetch_step(const struct inf_conv_packed *conv,
                                    const struct inf_conv_packed_panel *panel, size_t calls)
 {

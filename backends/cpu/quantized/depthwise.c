@@ -109,7 +109,7 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     size_t width = block->loops->width;
     size_t fours = block->window.fours;
     size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
-    // Only columns inside x are far from its first one.
+    // Bytes from the start of a row of x to column `begin`. Padding is read from its start.
     size_t column = inside ? (size_t)(strip->column + (int64_t)begin) * depthwise->channels : 0;
     struct inf_q8_columns columns = {.step = inside ? depthwise->channels : 0,
                                      .channels = block->window.channels,
@@ -441,7 +441,8 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     struct inf_q8_params params = inf_q8_params_of(step);
     params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    // No more columns of a strip are inside x, and those outside are read at one address.
+    // Padding stands for rows above and below x, of which only the columns of a strip are read, and
+    // for columns beside x, which are all read at one address.
     size_t columns = INF_MIN(columns_of(&depthwise->width, depthwise->pixels_max),
                              (size_t)depthwise->width.input);
     size_t row_size = columns * depthwise->channels;

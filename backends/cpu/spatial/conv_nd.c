@@ -15,7 +15,7 @@ struct conv_nd {
     struct inf_conv_packed packed; // if `is_packed`
     struct inf_window_nd window;
     bool is_packed;
-    bool in_place; // true: windows are single pixels, which are read where they are
+    bool in_place; // true: pixels of x are read in place of copied windows (is_pointwise())
     size_t pixels; // results of all images
     size_t depth;  // elements under a window
     size_t unit;   // strips begin at multiples of this
@@ -85,6 +85,7 @@ static void multiply_window(const struct conv_nd_task *task, const float *patch,
         memset(y, 0, outputs * sizeof(float));
     for (size_t tap = 0; tap < inf_window_nd_taps(window); tap++, patch += window->big_channels)
         for (size_t k = 0; k < inputs; k++, w += outputs) {
+            // Groups of one output, as in depthwise convolutions, need no loop over outputs.
             for (size_t c = 0; c < outputs && each == 1; c++)
                 y[c] += patch[c * inputs + k] * w[c];
             for (size_t g = 0; g < window->groups && each > 1; g++)
@@ -130,7 +131,8 @@ static void conv_nd_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, conv->workers);
 }
 
-// Returns true if the windows are single pixels, and neighbouring windows neighbouring pixels.
+// Returns true if the window of each result is the one pixel of x at the same position, so that x
+// itself is the matrix of copied windows.
 static bool is_pointwise(const struct inf_window_nd *window)
 {
     bool moves = false;

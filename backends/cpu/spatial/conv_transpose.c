@@ -10,9 +10,9 @@
 // Two strips share the pixels of x whose windows reach both, and each multiplies them again, so
 // that no two threads add to the same element. There are only as many strips as threads.
 //
-// Windows that do not overlap and cover all of y are simpler: a row of the window adds to elements
-// that are neighbours in y, for all pixels of a row of x. The products with the weights of a row of
-// the window are then stored in y, with the bias.
+// Windows that do not overlap and cover all of y are simpler: each element of y is one product plus
+// the bias. For one row of the window, the products of the pixels of a row of x are neighbours in
+// y, so that the kernel stores them there.
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/spatial/window_nd.h"
 
-// The products of a pixel group are kept to about this many floats, so that they stay in the cache.
+// Pixels of x are multiplied in groups. The products of a group are about this many floats, so that
+// they stay in the cache.
 #define PRODUCT_ELEMENTS ((size_t)32 << 10)
 // The fewest pixels of x of a group: each group reads the whole filter.
 #define GROUP_PIXELS_MIN 24u
@@ -32,7 +33,7 @@ struct transpose {
     bool is_direct; // true: windows do not overlap and cover all of y
     struct inf_cpu_activation activation;
     struct inf_native_epilogue epilogue;
-    size_t columns;      // products of a pixel: taps times output channels
+    size_t columns;      // number of products of a pixel: taps times output channels
     size_t group_pixels; // pixels of x that are multiplied at a time
     int outer;           // axis along which y is cut into strips
     size_t strips;       // of each image
@@ -98,8 +99,8 @@ static void multiply_pixel(const struct transpose_task *task, const float *x, fl
         }
 }
 
-// Adds the products of pixels `first` to `end` (exclusive) of a row of x, all in the same group of
-// pixels, to the elements of the strip under their windows.
+// Adds products of pixels of x to the elements of the strip under their windows. The pixels are
+// those of *part, and `products` has their products, one pixel after the other.
 static void add_row_products(const struct inf_window_nd *window, const struct strip *strip,
                              const struct row_part *part, const float *products, float *image)
 {
