@@ -44,7 +44,7 @@ enum inf_code inf_graph_compiler_pin(struct inf_graph_compiler *compiler,
                                      enum inf_precision precision, const uint64_t *hashes,
                                      uint32_t count, struct inf_error *err) INF_NODISCARD;
 
-// Makes the nodes stay fp32 that do so in `from`.
+// Pins to fp32 the nodes that inf_graph_compiler_pin() pinned in `from`.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,

@@ -57,7 +57,7 @@ struct inf_model_kept_class {
 // What a model can keep for its next load. All is borrowed.
 struct inf_model_kept {
     const struct inf_graph *graph;
-    const struct inf_model_kept_class *classes; // executables that no user's request needed
+    const struct inf_model_kept_class *classes; // executables that were not compiled for a request
     uint32_t class_count;
     // `uses` has each use of a constant, `constants` has them merged to one use for each constant.
     // Constants that may be evicted may have no bytes; all others have theirs.
@@ -157,8 +157,8 @@ enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precisio
                             const uint64_t *pinned, uint32_t count,
                             struct inf_error *err) INF_NODISCARD;
 
-// Makes the nodes stay fp32 that do so in `from`, a model of the same graph whose load has ended.
-// Call it as inf_model_pin().
+// Pins to fp32 the nodes that inf_model_pin() pinned in `from`, a model of the same graph whose
+// load has ended. Call it before the first executable is acquired.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_model_copy_pins(struct inf_model *model, const struct inf_model *from,
