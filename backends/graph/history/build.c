@@ -20,193 +20,19 @@
 #include <string.h>
 
 #include "backends/graph/history/append.h"
+#include "backends/graph/history/emit.h"
 #include "backends/graph/history/rules.h"
 #include "backends/graph/pass/heads.h"
 #include "backends/graph/shape/infer.h"
 
-#define BIASES_MAX 4 // most biases that are kept for further scores
 // Most rows for which a product reads its second operand transposed instead of transposing it.
 #define FEW_ROWS 32
-
-struct builder {
-    const struct inf_graph *source;
-    // For writes over caches: `outputs` has the caches, and `axes` has no axis of a cache.
-    struct inf_history history;
-    bool overwrites;
-    const uint8_t *row_axes; // the axis along which the output of each input has new rows
-    struct inf_history_samples samples;
-    // The last two samples, for the lengths C and C - 1; borrowed from `samples`.
-    const struct inf_graph *longest, *second;
-    struct inf_history_value *values; // indexed by value of `source`
-    bool *zero;                       // see struct inf_history_facts
-    bool *needed;
-    struct inf_graph *graph; // the new graph
-    uint32_t *map;       // map[v]: the value of the new graph for value v; INF_VALUE_NONE: none yet
-    uint32_t *constants; // constants[v]: the constant of the elements of the sample, as `map`
-    uint32_t length, shift; // scalars of the new graph: the length, and the length minus C
-    struct {
-        int64_t keys;
-        uint32_t value;
-    } biases[BIASES_MAX];
-    uint32_t bias_count;
-    uint32_t positions[INF_LIMIT_TENSORS]; // of the rows that are written to each input
-    struct inf_error *err;
-};
-
-// --- adding nodes and constants to the new graph ---
-
-static enum inf_code emit_node(struct builder *b, enum inf_op op, const char *name,
-                               const uint32_t *inputs, uint32_t count, const union inf_attrs *attrs,
-                               uint32_t *out_value)
-{
-    uint32_t node;
-    INF_TRY(inf_graph_add_node(b->graph, op, name, "", inputs, count, 1, &node, b->err));
-    if (attrs != NULL)
-        b->graph->nodes[node].attrs = *attrs;
-    *out_value = b->graph->nodes[node].outputs[0];
-    return INF_OK;
-}
-
-static enum inf_code emit_binary(struct builder *b, enum inf_binary_kind kind, const char *name,
-                                 uint32_t x, uint32_t y, uint32_t *out_value)
-{
-    const uint32_t inputs[] = {x, y};
-    union inf_attrs attrs = {0};
-    attrs.binary.kind = kind;
-    return emit_node(b, INF_OP_BINARY, name, inputs, 2, &attrs, out_value);
-}
-
-// Adds a constant. The caller writes its elements.
-static enum inf_code emit_constant(struct builder *b, enum inf_dtype dtype,
-                                   const struct inf_shape *shape, void **out_elements,
-                                   uint32_t *out_value)
-{
-    size_t size_bytes = 0;
-    struct inf_blob *blob = NULL;
-    if (inf_shape_bytes(shape, dtype, &size_bytes))
-        blob = inf_blob_create(size_bytes);
-    if (blob == NULL)
-        return inf_fail_reason(b->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for a constant of %zu bytes", size_bytes);
-    *out_elements = blob->data;
-    return inf_graph_add_const(b->graph, "history", dtype, shape, blob, out_value, b->err);
-}
-
-static enum inf_code emit_i32(struct builder *b, int32_t element, uint32_t *out_value)
-{
-    void *elements;
-    INF_TRY(emit_constant(b, INF_DTYPE_I32, &(struct inf_shape){0}, &elements, out_value));
-    *(int32_t *)elements = element;
-    return INF_OK;
-}
-
-static enum inf_code emit_cast(struct builder *b, uint32_t x, enum inf_dtype dtype,
-                               uint32_t *out_value)
-{
-    union inf_attrs attrs = {0};
-    attrs.cast.dtype = dtype;
-    return emit_node(b, INF_OP_CAST, "history", &x, 1, &attrs, out_value);
-}
-
-// --- operands of the new graph ---
-
-// Returns the elements that the sample has for a value, as a constant.
-static enum inf_code constant_of(struct builder *b, uint32_t value, uint32_t *out_value)
-{
-    const struct inf_value *sampled = &b->longest->values[value];
-    if (sampled->data == NULL)
-        return inf_fail(b->err, INF_UNSUPPORTED, "'%s' does not follow from shapes", sampled->name);
-    if (b->constants[value] == INF_VALUE_NONE)
-        INF_TRY(inf_graph_add_const(b->graph, sampled->name, sampled->dtype, &sampled->shape,
-                                    inf_blob_ref(sampled->data), &b->constants[value], b->err));
-    *out_value = b->constants[value];
-    return INF_OK;
-}
-
-static void store_element(enum inf_dtype dtype, void *elements, size_t index, int64_t element)
-{
-    if (dtype == INF_DTYPE_I64)
-        ((int64_t *)elements)[index] = element;
-    else
-        ((int32_t *)elements)[index] = (int32_t)element;
-}
-
-// Adds slope * shift, where the slope is that of the elements of `value`.
-static enum inf_code emit_shift(struct builder *b, uint32_t value, uint32_t *out_value)
-{
-    const struct inf_value *mid = &b->second->values[value];
-    const struct inf_value *high = &b->longest->values[value];
-    uint32_t slope, shift = b->shift;
-    void *elements;
-    INF_TRY(emit_constant(b, mid->dtype, &mid->shape, &elements, &slope));
-    for (size_t i = 0; i < inf_shape_elements(&mid->shape); i++)
-        store_element(mid->dtype, elements, i,
-                      inf_history_element(high, i) - inf_history_element(mid, i));
-    if (mid->dtype != INF_DTYPE_I32)
-        INF_TRY(emit_cast(b, shift, mid->dtype, &shift));
-    return emit_binary(b, INF_BINARY_MUL, mid->name, slope, shift, out_value);
-}
-
-// Returns the value of the new graph that has the elements of `value` in a run.
-static enum inf_code operand_of(struct builder *b, uint32_t value, uint32_t *out_value)
-{
-    uint32_t sampled, shifted;
-    *out_value = INF_VALUE_NONE;
-    if (value == INF_VALUE_NONE)
-        return INF_OK;
-    if (b->values[value].kind == INF_HISTORY_CONSTANT)
-        return constant_of(b, value, out_value);
-    if (b->map[value] == INF_VALUE_NONE && b->values[value].kind == INF_HISTORY_LINEAR) {
-        INF_TRY(constant_of(b, value, &sampled));
-        INF_TRY(emit_shift(b, value, &shifted));
-        INF_TRY(emit_binary(b, INF_BINARY_ADD, b->source->values[value].name, sampled, shifted,
-                            &b->map[value]));
-    }
-    *out_value = b->map[value];
-    return *out_value != INF_VALUE_NONE
-               ? INF_OK
-               : inf_fail(b->err, INF_UNSUPPORTED, "'%s' is read in another way than by appending",
-                          b->source->values[value].name);
-}
-
-// Adds a bias for scores of `keys` keys, of which all are used if the length is C: 0 for used keys,
-// -infinity for the others. Scores with as many keys share a bias.
-static enum inf_code tail_bias(struct builder *b, int64_t keys, uint32_t *out_value)
-{
-    uint32_t index, used, less, cells[3];
-    void *elements;
-    for (uint32_t i = 0; i < b->bias_count; i++) {
-        *out_value = b->biases[i].value;
-        if (b->biases[i].keys == keys)
-            return INF_OK;
-    }
-    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(keys), &elements, &index));
-    for (int64_t i = 0; i < keys; i++)
-        ((int32_t *)elements)[i] = (int32_t)i;
-    INF_TRY(emit_i32(b, (int32_t)keys, &used));
-    INF_TRY(emit_binary(b, INF_BINARY_ADD, "history", used, b->shift, &used));
-    union inf_attrs attrs = {0};
-    attrs.compare.kind = INF_COMPARE_LESS;
-    const uint32_t compared[] = {index, used};
-    INF_TRY(emit_node(b, INF_OP_COMPARE, "history", compared, 2, &attrs, &less));
-    cells[0] = less;
-    for (uint32_t i = 1; i < 3; i++) {
-        INF_TRY(emit_constant(b, INF_DTYPE_F32, &(struct inf_shape){0}, &elements, &cells[i]));
-        *(float *)elements = i == 1 ? 0 : -__builtin_inff();
-    }
-    INF_TRY(emit_node(b, INF_OP_SELECT, "history", cells, 3, NULL, out_value));
-    if (b->bias_count < BIASES_MAX) {
-        b->biases[b->bias_count].keys = keys;
-        b->biases[b->bias_count++].value = *out_value;
-    }
-    return INF_OK;
-}
 
 // --- translating nodes ---
 
 // Returns the input of the graph to which the node appends rows; input_count if there is none.
-static uint32_t find_appended_input(const struct builder *b, const struct inf_node *node,
-                                    struct inf_history_append *append)
+static uint32_t find_appended_input(const struct inf_history_builder *b,
+                                    const struct inf_node *node, struct inf_history_append *append)
 {
     for (uint32_t i = 0; i < b->source->input_count; i++)
         if (b->history.outputs[i] != INF_HISTORY_NONE &&
@@ -218,25 +44,27 @@ static uint32_t find_appended_input(const struct builder *b, const struct inf_no
 
 // Adds the positions [n] at which new rows are written: the length of the history. If the graph
 // computes positions, an element that is not the length becomes -1, which fails the run.
-static enum inf_code emit_positions(struct builder *b, uint32_t positions, uint32_t *out_value)
+static enum inf_code emit_positions(struct inf_history_builder *b, uint32_t positions,
+                                    uint32_t *out_value)
 {
     uint32_t given, cells[3];
     union inf_attrs attrs = {0};
     attrs.expand_dims.axes = (struct inf_ints){.count = 1};
-    INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &b->length, 1, &attrs, out_value));
+    INF_TRY(
+        inf_history_emit_node(b, INF_OP_EXPAND_DIMS, "history", &b->length, 1, &attrs, out_value));
     if (positions == INF_VALUE_NONE)
         return INF_OK;
-    INF_TRY(operand_of(b, positions, &given));
+    INF_TRY(inf_history_find_operand(b, positions, &given));
     cells[1] = *out_value;
     union inf_attrs equal = {0};
     equal.compare.kind = INF_COMPARE_EQUAL;
-    INF_TRY(
-        emit_node(b, INF_OP_COMPARE, "history", (uint32_t[]){given, cells[1]}, 2, &equal, cells));
-    INF_TRY(emit_i32(b, -1, &cells[2]));
-    return emit_node(b, INF_OP_SELECT, "history", cells, 3, NULL, out_value);
+    INF_TRY(inf_history_emit_node(b, INF_OP_COMPARE, "history", (uint32_t[]){given, cells[1]}, 2,
+                                  &equal, cells));
+    INF_TRY(inf_history_emit_i32(b, -1, &cells[2]));
+    return inf_history_emit_node(b, INF_OP_SELECT, "history", cells, 3, NULL, out_value);
 }
 
-static enum inf_code translate_append(struct builder *b, const struct inf_node *node,
+static enum inf_code translate_append(struct inf_history_builder *b, const struct inf_node *node,
                                       const struct inf_history_append *append, uint32_t input)
 {
     uint32_t inputs[3];
@@ -245,23 +73,24 @@ static enum inf_code translate_append(struct builder *b, const struct inf_node *
     attrs.append.ring = append->ring;
     attrs.append.in_place = true;
     inputs[0] = b->graph->inputs[input].value;
-    INF_TRY(operand_of(b, append->rows, &inputs[2]));
+    INF_TRY(inf_history_find_operand(b, append->rows, &inputs[2]));
     if (b->values[append->rows].axis >= 0 ||
         (append->kept != INF_VALUE_NONE && !inf_history_append_keeps_rows(b->longest, append)))
         return inf_fail(b->err, INF_UNSUPPORTED, "node '%s' appends a part of the history",
                         node->name);
     if (b->overwrites)
-        INF_TRY(operand_of(b, append->positions, &inputs[1]));
+        INF_TRY(inf_history_find_operand(b, append->positions, &inputs[1]));
     else
         INF_TRY(emit_positions(b, append->positions, &inputs[1]));
     b->positions[input] = inputs[1];
-    return emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs, &b->map[node->outputs[0]]);
+    return inf_history_emit_node(b, INF_OP_APPEND, node->name, inputs, 3, &attrs,
+                                 &b->map[node->outputs[0]]);
 }
 
 // Returns the only axis along which a slice selects a part. The number of selected elements is the
 // same for both samples, but not always the place where they begin. Returns -1 if there is no such
 // axis, or if the slice selects parts along several.
-static int32_t find_sliding_axis(const struct builder *b, const struct inf_node *node,
+static int32_t find_sliding_axis(const struct inf_history_builder *b, const struct inf_node *node,
                                  struct inf_slice_plan *mid, struct inf_slice_plan *high)
 {
     const struct inf_attrs_slice *attrs = &node->attrs.slice;
@@ -284,8 +113,8 @@ static int32_t find_sliding_axis(const struct builder *b, const struct inf_node 
 
 // Translates a slice to a gather whose indices depend on the length: for example, the positions of
 // the new rows out of a table of all positions. Sets *done to false if the slice is another one.
-static enum inf_code translate_sliding_slice(struct builder *b, const struct inf_node *node,
-                                             bool *done)
+static enum inf_code translate_sliding_slice(struct inf_history_builder *b,
+                                             const struct inf_node *node, bool *done)
 {
     struct inf_slice_plan mid, high;
     int32_t axis = find_sliding_axis(b, node, &mid, &high);
@@ -294,33 +123,35 @@ static enum inf_code translate_sliding_slice(struct builder *b, const struct inf
     *done = axis >= 0;
     if (!*done)
         return INF_OK;
-    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(mid.count[axis]), &elements, &indices));
+    INF_TRY(inf_history_emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(mid.count[axis]), &elements,
+                                      &indices));
     for (int64_t i = 0; i < mid.count[axis]; i++)
         ((int32_t *)elements)[i] = (int32_t)(high.begin[axis] + i);
-    INF_TRY(emit_i32(b, (int32_t)(high.begin[axis] - mid.begin[axis]), &slope));
-    INF_TRY(emit_binary(b, INF_BINARY_MUL, "history", slope, b->shift, &slope));
-    INF_TRY(emit_binary(b, INF_BINARY_ADD, "history", indices, slope, &inputs[1]));
-    INF_TRY(operand_of(b, node->inputs[0], &inputs[0]));
+    INF_TRY(inf_history_emit_i32(b, (int32_t)(high.begin[axis] - mid.begin[axis]), &slope));
+    INF_TRY(inf_history_emit_binary(b, INF_BINARY_MUL, "history", slope, b->shift, &slope));
+    INF_TRY(inf_history_emit_binary(b, INF_BINARY_ADD, "history", indices, slope, &inputs[1]));
+    INF_TRY(inf_history_find_operand(b, node->inputs[0], &inputs[0]));
     union inf_attrs attrs = {0};
     attrs.gather.axis = axis;
-    return emit_node(b, INF_OP_GATHER, node->name, inputs, 2, &attrs, &b->map[node->outputs[0]]);
+    return inf_history_emit_node(b, INF_OP_GATHER, node->name, inputs, 2, &attrs,
+                                 &b->map[node->outputs[0]]);
 }
 
-static enum inf_code emit_reshape(struct builder *b, const char *name, uint32_t x,
+static enum inf_code emit_reshape(struct inf_history_builder *b, const char *name, uint32_t x,
                                   const int64_t dims[4], uint32_t *out_value)
 {
     uint32_t inputs[2] = {x};
     void *elements;
-    INF_TRY(emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(4), &elements, &inputs[1]));
+    INF_TRY(inf_history_emit_constant(b, INF_DTYPE_I32, &INF_SHAPE(4), &elements, &inputs[1]));
     for (int i = 0; i < 4; i++)
         ((int32_t *)elements)[i] = (int32_t)dims[i];
-    return emit_node(b, INF_OP_RESHAPE, name, inputs, 2, NULL, out_value);
+    return inf_history_emit_node(b, INF_OP_RESHAPE, name, inputs, 2, NULL, out_value);
 }
 
 // Translates a product with repeated heads to a product with the heads as they are (heads.h). Sets
 // *done to false if the node is something else.
-static enum inf_code translate_shared_heads(struct builder *b, const struct inf_node *node,
-                                            bool *done)
+static enum inf_code translate_shared_heads(struct inf_history_builder *b,
+                                            const struct inf_node *node, bool *done)
 {
     struct inf_heads_repeat repeat;
     uint32_t inputs[2], product;
@@ -339,27 +170,29 @@ static enum inf_code translate_shared_heads(struct builder *b, const struct inf_
     if (!*done)
         return INF_OK;
     attrs.matmul.transpose_b ^= repeat.swapped;
-    INF_TRY(operand_of(b, node->inputs[0], &inputs[0]));
+    INF_TRY(inf_history_find_operand(b, node->inputs[0], &inputs[0]));
     INF_TRY(emit_reshape(b, node->name, inputs[0],
                          (int64_t[]){x->dims[0], keys->dims[1], rows, x->dims[3]}, &inputs[0]));
     inputs[1] = b->map[repeat.source];
-    INF_TRY(emit_node(b, INF_OP_MATMUL, node->name, inputs, 2, &attrs, &product));
+    INF_TRY(inf_history_emit_node(b, INF_OP_MATMUL, node->name, inputs, 2, &attrs, &product));
     return emit_reshape(b, node->name, product, y->dims, &b->map[node->outputs[0]]);
 }
 
 // Copies a node, with the operands of the new graph.
-static enum inf_code copy_node(struct builder *b, const struct inf_node *node, bool hides)
+static enum inf_code copy_node(struct inf_history_builder *b, const struct inf_node *node,
+                               bool hides)
 {
     uint32_t inputs[INF_LIMIT_NODE_INPUTS], copy, bias;
     for (uint32_t i = 0; i < node->input_count; i++) {
         bool size = inf_history_is_size(node->op, i) && node->inputs[i] != INF_VALUE_NONE;
-        INF_TRY(size ? constant_of(b, node->inputs[i], &inputs[i])
-                     : operand_of(b, node->inputs[i], &inputs[i]));
+        INF_TRY(size ? inf_history_find_constant(b, node->inputs[i], &inputs[i])
+                     : inf_history_find_operand(b, node->inputs[i], &inputs[i]));
     }
     if (hides) {
         const struct inf_shape *x = &b->longest->values[node->inputs[0]].shape;
-        INF_TRY(tail_bias(b, x->dims[x->rank - 1], &bias));
-        INF_TRY(emit_binary(b, INF_BINARY_ADD, node->name, inputs[0], bias, &inputs[0]));
+        INF_TRY(inf_history_emit_tail_bias(b, x->dims[x->rank - 1], &bias));
+        INF_TRY(
+            inf_history_emit_binary(b, INF_BINARY_ADD, node->name, inputs[0], bias, &inputs[0]));
     }
     INF_TRY(inf_graph_add_node(b->graph, node->op, node->name, node->source, inputs,
                                node->input_count, node->output_count, &copy, b->err));
@@ -369,7 +202,7 @@ static enum inf_code copy_node(struct builder *b, const struct inf_node *node, b
     return INF_OK;
 }
 
-static enum inf_code translate_node(struct builder *b, const struct inf_node *node)
+static enum inf_code translate_node(struct inf_history_builder *b, const struct inf_node *node)
 {
     struct inf_history_append append;
     uint32_t appended = find_appended_input(b, node, &append);
@@ -397,7 +230,7 @@ static enum inf_code translate_node(struct builder *b, const struct inf_node *no
 
 // Returns true if the node must be computed in a run: a needed result does not follow from the
 // length alone.
-static bool is_computed(const struct builder *b, const struct inf_node *node)
+static bool is_computed(const struct inf_history_builder *b, const struct inf_node *node)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
         enum inf_history_kind kind = b->values[node->outputs[i]].kind;
@@ -408,7 +241,7 @@ static bool is_computed(const struct builder *b, const struct inf_node *node)
     return false;
 }
 
-static void mark_needed(struct builder *b)
+static void mark_needed(struct inf_history_builder *b)
 {
     struct inf_history_append append;
     for (uint32_t i = 0; i < b->source->output_count; i++)
@@ -429,7 +262,7 @@ static void mark_needed(struct builder *b)
     }
 }
 
-static enum inf_code translate_nodes(struct builder *b)
+static enum inf_code translate_nodes(struct inf_history_builder *b)
 {
     mark_needed(b);
     for (uint32_t n = 0; n < b->source->node_count; n++)
@@ -444,7 +277,7 @@ static enum inf_code translate_nodes(struct builder *b)
         if (!appended && b->values[port->value].axis >= 0)
             return inf_fail(b->err, INF_UNSUPPORTED, "output '%s' grows with the history",
                             port->name);
-        INF_TRY(operand_of(b, port->value, &value));
+        INF_TRY(inf_history_find_operand(b, port->value, &value));
         INF_TRY(inf_graph_add_output(b->graph, port->name, value, b->err));
     }
     return INF_OK;
@@ -452,7 +285,7 @@ static enum inf_code translate_nodes(struct builder *b)
 
 // Adds the output that tells where rows were written. One list of positions is enough if all caches
 // have the same.
-static enum inf_code add_positions_output(struct builder *b)
+static enum inf_code add_positions_output(struct inf_history_builder *b)
 {
     uint32_t lists[INF_LIMIT_TENSORS], count = 0, value;
     union inf_attrs concat = {0}, expand = {0};
@@ -466,16 +299,17 @@ static enum inf_code add_positions_output(struct builder *b)
     if (same)
         count = 1;
     for (uint32_t i = 0; i < count; i++) {
-        INF_TRY(emit_cast(b, lists[i], INF_DTYPE_I64, &lists[i]));
-        INF_TRY(emit_node(b, INF_OP_EXPAND_DIMS, "history", &lists[i], 1, &expand, &lists[i]));
+        INF_TRY(inf_history_emit_cast(b, lists[i], INF_DTYPE_I64, &lists[i]));
+        INF_TRY(inf_history_emit_node(b, INF_OP_EXPAND_DIMS, "history", &lists[i], 1, &expand,
+                                      &lists[i]));
     }
-    INF_TRY(emit_node(b, INF_OP_CONCAT, "history", lists, count, &concat, &value));
+    INF_TRY(inf_history_emit_node(b, INF_OP_CONCAT, "history", lists, count, &concat, &value));
     return inf_graph_add_output(b->graph, "#positions", value, b->err);
 }
 
 // --- inputs, samples and memory ---
 
-static enum inf_code add_inputs(struct builder *b, uint32_t room)
+static enum inf_code add_inputs(struct inf_history_builder *b, uint32_t room)
 {
     for (uint32_t i = 0; i < b->source->input_count; i++) {
         const struct inf_port *port = &b->source->inputs[i];
@@ -495,12 +329,14 @@ static enum inf_code add_inputs(struct builder *b, uint32_t room)
     INF_TRY(inf_graph_add_value(b->graph, "history", INF_DTYPE_I32, &(struct inf_shape){0},
                                 &b->length, b->err));
     INF_TRY(inf_graph_add_input(b->graph, "#history", b->length, b->err));
-    INF_TRY(emit_i32(b, (int32_t)b->samples.lengths[INF_HISTORY_SAMPLES - 1], &capacity));
-    return emit_binary(b, INF_BINARY_SUB, "history", b->length, capacity, &b->shift);
+    INF_TRY(
+        inf_history_emit_i32(b, (int32_t)b->samples.lengths[INF_HISTORY_SAMPLES - 1], &capacity));
+    return inf_history_emit_binary(b, INF_BINARY_SUB, "history", b->length, capacity, &b->shift);
 }
 
 // Takes the sample for a history of `length` rows.
-static enum inf_code take_sample(struct builder *b, const struct inf_evaluator *evaluator,
+static enum inf_code take_sample(struct inf_history_builder *b,
+                                 const struct inf_evaluator *evaluator,
                                  const struct inf_history_request *request, int64_t length,
                                  struct inf_graph **out_sample)
 {
@@ -514,7 +350,7 @@ static enum inf_code take_sample(struct builder *b, const struct inf_evaluator *
 }
 
 // Returns the rows that an output appends to an input in a sample; 0 if it does something else.
-static int64_t count_rows_of(const struct builder *b, const struct inf_graph *sample,
+static int64_t count_rows_of(const struct inf_history_builder *b, const struct inf_graph *sample,
                              uint32_t input, int64_t length)
 {
     uint32_t output = b->source->outputs[b->history.outputs[input]].value;
@@ -529,7 +365,8 @@ static int64_t count_rows_of(const struct builder *b, const struct inf_graph *sa
 }
 
 // Returns the rows that each output appends in a sample; 0 if their numbers differ.
-static int64_t count_rows(const struct builder *b, const struct inf_graph *sample, int64_t length)
+static int64_t count_rows(const struct inf_history_builder *b, const struct inf_graph *sample,
+                          int64_t length)
 {
     int64_t rows = -1;
     for (uint32_t i = 0; i < b->source->input_count; i++) {
@@ -545,7 +382,8 @@ static int64_t count_rows(const struct builder *b, const struct inf_graph *sampl
 
 // Takes samples for an empty history, for about half of the greatest length C, and for C - 1 and C.
 // A sample for a greater length than C might not fit tables of the model.
-static enum inf_code take_samples(struct builder *b, const struct inf_evaluator *evaluator,
+static enum inf_code take_samples(struct inf_history_builder *b,
+                                  const struct inf_evaluator *evaluator,
                                   const struct inf_history_request *request, uint32_t *out_rows)
 {
     struct inf_graph **graphs = b->samples.graphs;
@@ -566,7 +404,7 @@ static enum inf_code take_samples(struct builder *b, const struct inf_evaluator 
     return INF_OK;
 }
 
-static enum inf_code compare_samples(struct builder *b)
+static enum inf_code compare_samples(struct inf_history_builder *b)
 {
     size_t count = (size_t)b->source->value_count + 1;
     b->values = calloc(count, sizeof *b->values);
@@ -585,7 +423,8 @@ static enum inf_code compare_samples(struct builder *b)
     return INF_OK;
 }
 
-static enum inf_code build_graph(struct builder *b, const struct inf_evaluator *evaluator,
+static enum inf_code build_graph(struct inf_history_builder *b,
+                                 const struct inf_evaluator *evaluator,
                                  const struct inf_history_request *request, uint32_t *out_rows)
 {
     INF_TRY(take_samples(b, evaluator, request, out_rows));
@@ -604,14 +443,13 @@ enum inf_code inf_history_build(const struct inf_graph *graph,
                                 struct inf_graph **out_graph, uint32_t *out_rows,
                                 struct inf_error *err)
 {
-    struct builder b = {.source = graph, .history = *request->history, .err = err};
+    struct inf_history_builder b = {.source = graph, .history = *request->history, .err = err};
     b.overwrites = inf_history_overwrites(request);
-    b.row_axes = request->history->axes;
+    b.row_axes = b.overwrites ? request->history->cache_axes : request->history->axes;
     for (uint32_t i = 0; b.overwrites && i < graph->input_count; i++) {
         if (b.history.outputs[i] != INF_HISTORY_NONE)
             b.history.axes[i] = INF_HISTORY_NONE;
         b.history.outputs[i] = b.history.caches[i];
-        b.row_axes = request->history->cache_axes;
     }
     enum inf_code code = build_graph(&b, evaluator, request, out_rows);
     if (code == INF_OK) {
