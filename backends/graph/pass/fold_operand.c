@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds multiplications and additions by one constant per channel into the weights of the
-// convolution behind them, as exporters write them for learned scales behind an activation:
+// convolution behind them. Exporters write such nodes for learned scales that follow an activation:
 //
 //     conv(x * scale)  = conv'(x), whose filter is multiplied by the scale of each input channel
-//     conv(x + offset) = conv(x) + the sums of filter * offset, if no window covers padding
+//     conv(x + offset) = conv(x) + the sums of filter * offset
 //
-// Zeros of padding stay zero under a scale, but an offset would have to be added to them too. A
-// scale before such an offset is folded all the same:
+// Padding is 0, and stays 0 if it is scaled. With an offset it would not stay 0, so an offset is
+// not folded if a window covers padding. A scale before such an offset is folded:
 //
 //     x * scale + offset = (x + offset / scale) * scale
 //
-// Both forms round errors of the same size: the error of the sum on the right is multiplied by the
-// scale.
+// The rounding errors of both forms are of the same size, because the scale multiplies the error of
+// the sum on the right.
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static bool has_no_padding(const struct inf_graph *graph, const struct inf_node 
     return h.pad_before == 0 && h.pad_after == 0 && w.pad_before == 0 && w.pad_after == 0;
 }
 
-// Returns whether the node multiplies or adds, has no activation, and its result is FP32.
+// Returns true if the node computes `kind` without an activation, and its result is FP32.
 static bool is_plain_binary(const struct inf_graph *graph, const struct inf_node *node,
                             enum inf_binary_kind kind)
 {
@@ -51,8 +51,8 @@ static bool is_plain_binary(const struct inf_graph *graph, const struct inf_node
            graph->values[node->outputs[0]].dtype == INF_DTYPE_F32;
 }
 
-// Returns whether the node is a convolution of known shapes with one group and a constant filter,
-// or a depthwise one.
+// Returns true if the node is a depthwise convolution, or a convolution of one group, whose shapes
+// are known and whose filter is a constant.
 static bool is_convolution(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->op != INF_OP_CONV2D && node->op != INF_OP_DEPTHWISE_CONV2D)
@@ -101,36 +101,27 @@ static bool find_pair(const struct inf_rewrite *rewrite, uint32_t index, struct 
 // or if the filter is large.
 static enum inf_code scale_inputs(struct inf_rewrite *rewrite, const struct pair *pair, bool *done)
 {
-    struct inf_graph *graph = rewrite->graph;
-    const struct inf_value *filter = &graph->values[graph->nodes[pair->linear.node].inputs[1]];
-    const struct inf_shape shape = filter->shape;
-    if (filter->data->size_bytes > SCALED_BYTES_MAX) {
-        *done = false;
+    const struct inf_graph *graph = rewrite->graph;
+    const struct inf_node *conv = &graph->nodes[pair->linear.node];
+    *done = graph->values[conv->inputs[1]].data->size_bytes <= SCALED_BYTES_MAX;
+    if (!*done)
         return INF_OK;
-    }
-    struct inf_blob *scaled = inf_blob_create(filter->data->size_bytes);
-    if (scaled == NULL)
+    double *scale = calloc(pair->inputs, sizeof *scale);
+    if (scale == NULL)
         return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for the weights of node '%s'",
-                               graph->nodes[pair->linear.node].name);
-    const float *from = filter->data->data;
-    float *to = scaled->data;
-    *done = true;
-    for (size_t i = 0; i < inf_shape_elements(&shape); i++) {
-        to[i] = from[i] * pair->numbers[i / pair->outputs % pair->inputs * pair->stride];
-        *done &= isfinite(to[i]) != 0;
-    }
-    if (!*done) {
-        inf_blob_unref(&scaled);
-        return INF_OK;
-    }
-    uint32_t value;
-    INF_TRY(inf_rewrite_add_const(rewrite, filter->name, INF_DTYPE_F32, &shape, scaled, &value));
-    return inf_rewrite_set_input(rewrite, pair->linear.node, 1, value);
+                               "no memory for the weights of node '%s'", conv->name);
+    for (size_t i = 0; i < pair->inputs; i++)
+        scale[i] = pair->numbers[i * pair->stride];
+    struct inf_linear by_input = pair->linear;
+    by_input.channels = pair->inputs;
+    by_input.inner = pair->outputs;
+    enum inf_code code = inf_linear_scale_filter(rewrite, &by_input, scale, done);
+    free(scale);
+    return code;
 }
 
-// Adds to the convolution's bias what the offsets of its input channels give. *done is false if a
-// bias would not be finite.
+// Adds the sums of filter * offset to the convolution's bias. *done is false if a bias would not be
+// finite.
 static enum inf_code add_offsets(struct inf_rewrite *rewrite, const struct pair *pair, bool *done)
 {
     const struct inf_graph *graph = rewrite->graph;

@@ -105,7 +105,7 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
 }
 
 // Returns a copy of the filter of a convolution or matrix product in which the elements of each
-// output channel are multiplied by its scale; NULL if there is no memory.
+// channel are multiplied by its scale; NULL if there is no memory.
 static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct inf_linear *linear,
                                      const double *scale, bool *finite)
 {
@@ -154,6 +154,27 @@ static enum inf_code replace_filter(struct inf_rewrite *rewrite, uint32_t node,
     return inf_rewrite_set_input(rewrite, node, 1, value);
 }
 
+static enum inf_code fail_without_memory(const struct inf_rewrite *rewrite,
+                                         const struct inf_linear *linear)
+{
+    return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                           "no memory for the weights of node '%s'",
+                           rewrite->graph->nodes[linear->node].name);
+}
+
+enum inf_code inf_linear_scale_filter(struct inf_rewrite *rewrite, const struct inf_linear *linear,
+                                      const double *scale, bool *done)
+{
+    *done = true;
+    struct inf_blob *filter = scale_filter(rewrite->graph, linear, scale, done);
+    if (filter == NULL)
+        return fail_without_memory(rewrite, linear);
+    if (*done)
+        return replace_filter(rewrite, linear->node, filter);
+    inf_blob_unref(&filter);
+    return INF_OK;
+}
+
 enum inf_code inf_linear_apply(struct inf_rewrite *rewrite, const struct inf_linear *linear,
                                const double *scale, const double *offset, bool *done)
 {
@@ -165,10 +186,7 @@ enum inf_code inf_linear_apply(struct inf_rewrite *rewrite, const struct inf_lin
     if (!*done) {
         inf_blob_unref(&bias);
         inf_blob_unref(&filter);
-        return finite ? inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                        "no memory for the weights of node '%s'",
-                                        graph->nodes[linear->node].name)
-                      : INF_OK;
+        return finite ? fail_without_memory(rewrite, linear) : INF_OK;
     }
     enum inf_code code = filter == NULL ? INF_OK : replace_filter(rewrite, linear->node, filter);
     if (code != INF_OK) {
