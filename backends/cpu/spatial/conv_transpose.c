@@ -99,6 +99,19 @@ static void multiply_pixel(const struct transpose_task *task, const float *x, fl
         }
 }
 
+// Adds the products of `count` neighbouring taps to the pixels of the image from `pixel` on, but
+// only to those of the strip.
+static void add_taps(const struct strip *strip, size_t pixel, size_t count, size_t channels,
+                     const float *products, float *image)
+{
+    size_t first = INF_MAX(pixel, strip->first);
+    size_t end = INF_MIN(pixel + count, strip->end);
+    const float *from = products + (first - pixel) * channels;
+    float *restrict to = image + first * channels;
+    for (size_t i = 0; first < end && i < (end - first) * channels; i++)
+        to[i] += from[i];
+}
+
 // Adds products of pixels of x to the elements of the strip under their windows. The pixels are
 // those of *part, and `products` has their products, one pixel after the other.
 static void add_row_products(const struct inf_window_nd *window, const struct strip *strip,
@@ -120,14 +133,9 @@ static void add_row_products(const struct inf_window_nd *window, const struct st
                     struct inf_window_nd_run found;
                     if (!inf_window_nd_find_run(window, column, run, &found))
                         continue;
-                    size_t pixel = row_first + found.column;
-                    size_t first = INF_MAX(pixel, strip->first);
-                    size_t end = INF_MIN(pixel + found.count, strip->end);
                     const float *from = products + (column - part->first) * columns + run * step +
-                                        (found.first + first - pixel) * channels;
-                    float *restrict to = image + first * channels;
-                    for (size_t i = 0; first < end && i < (end - first) * channels; i++)
-                        to[i] += from[i];
+                                        found.first * channels;
+                    add_taps(strip, row_first + found.column, found.count, channels, from, image);
                 }
         }
 }
@@ -162,10 +170,12 @@ static void apply_activation(const struct transpose *op, const struct inf_simd *
                              float *y)
 {
     const struct inf_native_epilogue *epilogue = &op->epilogue;
-    for (size_t i = 0; i < count && !isnan(epilogue->slope); i++)
-        y[i] = y[i] < 0 ? y[i] * epilogue->slope : y[i];
-    for (size_t i = 0; i < count && op->activation.kind == INF_ACTIVATION_ELU; i++)
-        y[i] = y[i] < 0 ? op->activation.alpha * expm1f(y[i]) : y[i];
+    if (!isnan(epilogue->slope))
+        for (size_t i = 0; i < count; i++)
+            y[i] = y[i] < 0 ? y[i] * epilogue->slope : y[i];
+    if (op->activation.kind == INF_ACTIVATION_ELU)
+        for (size_t i = 0; i < count; i++)
+            y[i] = y[i] < 0 ? op->activation.alpha * expm1f(y[i]) : y[i];
     if (epilogue->min != -INFINITY || epilogue->max != INFINITY)
         simd->clamp(count, y, y, epilogue->min, epilogue->max);
     if (epilogue->map != NULL)
