@@ -41,11 +41,11 @@ static enum inf_code check_positions(const struct inf_cpu_step *step, struct inf
 {
     const struct append *append = step->state;
     uint32_t *checked = (uint32_t *)(void *)step->scratch;
+    int64_t room = (int64_t)append->room;
     for (size_t i = 0; i < append->items; i++) {
         int64_t position = inf_cpu_read_index(step, 1, append->wide, i);
         if (append->ring)
-            position =
-                (position % (int64_t)append->room + (int64_t)append->room) % (int64_t)append->room;
+            position = (position % room + room) % room;
         else if (position < 0 || (uint64_t)position > append->room - append->count)
             return inf_fail(err, INF_INVALID, "%zu rows at %" PRId64 " do not fit the %zu of x",
                             append->count, position, append->room);
@@ -65,7 +65,7 @@ static void append_part(const void *context, size_t first, size_t count)
         char *y = task->y + part * part_bytes;
         if (task->x != task->y)
             memcpy(y, task->x + part * part_bytes, part_bytes);
-        // Rows of a ring that do not fit behind the position are its first ones.
+        // Rows that do not fit behind the position go to the beginning of the ring.
         size_t behind = INF_MIN(append->count, append->room - position) * append->row_bytes;
         const char *rows = task->rows + part * rows_bytes;
         memcpy(y + position * append->row_bytes, rows, behind);

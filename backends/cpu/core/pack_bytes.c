@@ -83,7 +83,8 @@ static void pack_rows(const uint8_t *from, size_t row_step, size_t rows, size_t 
             to[c * INF_CPU_QUAD + r] = (int8_t)(from[r * row_step + c] - zero);
 }
 
-// As pack_rows(), of rows whose columns are `column_step` bytes apart and that lie together.
+// As pack_rows(), but the rows are neighbours in memory, and the columns are `column_step` bytes
+// apart.
 static void pack_columns(const uint8_t *from, size_t column_step, size_t rows, size_t columns,
                          uint8_t zero, int8_t *to)
 {
