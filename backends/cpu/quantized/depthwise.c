@@ -299,7 +299,7 @@ static void fill_group(const struct depthwise *depthwise, const struct block *bl
         for (size_t c = 0; c < block->window.channels; c++) {
             uint8_t byte = w[tap * depthwise->channels + block->first + c];
             int8_t packed = (int8_t)(byte - group->subtracted[c]);
-            int32_t carry = (packed < group->least[c]) - (packed > group->most[c]);
+            int32_t carry = inf_q8_fold_carry(packed, group->least[c], group->most[c]);
             group->has_carry |= carry != 0;
             group->rows[r][c] =
                 carry_factor == 0 ? (uint8_t)packed : (uint8_t)(carry * carry_factor);

@@ -6,11 +6,11 @@
 // The difference of weight and zero point needs nine bits.
 //
 // The idea: pack the low eight bits of the difference, as a signed number. The rest of the
-// difference is called its carry; it is -256, 0 or 256. The zero point was chosen for the largest
-// and the smallest weight of all channels, so that in most models only one or two channels have
-// carries other than 0. Kernels add the products with carries separately, and only for groups of
-// four rows in which a carry is not 0 (struct inf_q8_carry). The bytes of the model can be restored
-// from the packed ones.
+// difference is 256 times a number that is called its carry: -1, 0 or 1. The zero point was chosen
+// for the largest and the smallest weight of all channels, so that in most models only one or two
+// channels have carries other than 0. Kernels add the products with carries separately, and only
+// for groups of four rows in which a carry is not 0 (struct inf_q8_carry). The bytes of the model
+// can be restored from the packed ones.
 #include "backends/cpu/quantized/fold.h"
 
 #include <stdlib.h>
@@ -25,8 +25,7 @@
 struct inf_q8_fold inf_q8_fold_channel(const struct inf_q8_params *params, size_t channel)
 {
     int32_t zero = inf_q8_w_zero(params, channel);
-    return (struct inf_q8_fold){
-        .subtracted = (uint8_t)zero ^ params->w_flip, .flip = params->w_flip, .zero = zero};
+    return (struct inf_q8_fold){.subtracted = (uint8_t)zero ^ params->w_flip, .zero = zero};
 }
 
 bool inf_q8_fold_pays(const struct inf_q8_params *params)
@@ -69,6 +68,7 @@ size_t inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size
                            size_t width, struct inf_q8_carry *carries, int8_t *blocks,
                            uint32_t *sums)
 {
+    const int8_t least = inf_q8_fold_least(fold), most = inf_q8_fold_most(fold);
     size_t size = INF_CPU_QUAD * width;
     size_t count = 0;
     for (size_t q = 0; fold->zero != 0 && q < quads; q++, w += size) {
@@ -76,7 +76,7 @@ size_t inf_q8_carries_list(const struct inf_q8_fold *fold, const int8_t *w, size
             continue;
         carries[count++] = (struct inf_q8_carry){.quad = q, .w = blocks};
         for (size_t i = 0; i < size; i++) {
-            int32_t carry = (inf_q8_fold_value(fold, w[i]) - w[i]) / 256;
+            int32_t carry = inf_q8_fold_carry(w[i], least, most);
             blocks[i] = (int8_t)(INF_Q8_CARRY_TWICE * carry);
             blocks[size + i] = (int8_t)(INF_Q8_CARRY_ONCE * carry);
             sums[i / INF_CPU_QUAD] += 256 * (uint32_t)carry;

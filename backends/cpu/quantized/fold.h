@@ -8,7 +8,6 @@
 // How a byte of the weights becomes a packed byte, and what the packed byte leaves out.
 struct inf_q8_fold {
     uint8_t subtracted; // a byte minus this number, modulo 256, is packed
-    uint8_t flip;       // 0 or 128: byte ^ flip is the signed weight
     int32_t zero;       // zero point of the signed weights
 };
 
@@ -19,26 +18,26 @@ struct inf_q8_fold inf_q8_fold_channel(const struct inf_q8_params *params, size_
 // that few weights of usual models have carries.
 bool inf_q8_fold_pays(const struct inf_q8_params *params);
 
-// Returns the weight, minus its zero point, of a packed byte: -255 to 255. It is the packed byte
-// plus 256 times -1, 0 or 1, which is the carry.
-static inline int32_t inf_q8_fold_value(const struct inf_q8_fold *fold, int8_t packed)
-{
-    uint8_t byte = (uint8_t)((uint8_t)packed + fold->subtracted);
-    return (int8_t)(byte ^ fold->flip) - fold->zero;
-}
-
 // Returns the least packed byte without a carry. Weights above zero + 127 are packed as lower
-// numbers, and their carry is 256 * 1.
+// numbers, and their carry is 1.
 static inline int8_t inf_q8_fold_least(const struct inf_q8_fold *fold)
 {
     return (int8_t)(INT8_MIN - (fold->zero < 0 ? fold->zero : 0));
 }
 
 // Returns the largest packed byte without a carry. Weights below zero - 128 are packed as higher
-// numbers, and their carry is 256 * -1.
+// numbers, and their carry is -1.
 static inline int8_t inf_q8_fold_most(const struct inf_q8_fold *fold)
 {
     return (int8_t)(INT8_MAX - (fold->zero > 0 ? fold->zero : 0));
+}
+
+// Returns the carry of a packed byte: -1, 0 or 1. The weight minus its zero point is the packed
+// byte plus 256 times the carry. `least` and `most` are the least and the largest packed byte of
+// the channel that have no carry.
+static inline int32_t inf_q8_fold_carry(int8_t packed, int8_t least, int8_t most)
+{
+    return (packed < least) - (packed > most);
 }
 
 // Returns the number of groups of four rows of a packed panel (pack_bytes.h) that have a carry.
