@@ -85,9 +85,11 @@ static void explain_cancellation(const struct inf_load_job *job, struct inf_erro
 }
 
 // Makes a new model return to the loader when its last reference is dropped.
-static void adopt_model(struct inf_loader *loader, struct inf_served *served, uint64_t load_ns)
+static void adopt_model(struct inf_loader *loader, struct inf_served *served, uint64_t load_number,
+                        uint64_t load_ns)
 {
     served->loader = loader;
+    served->load_number = load_number;
     served->load_ns = load_ns;
     served->retire = inf_loader_retire;
 }
@@ -106,11 +108,12 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
     else
         explain_cancellation(job, err);
     struct inf_served *served = job->model.served;
+    uint64_t load_number = job->base != NULL ? job->base->load_number : ++loader->load_count;
     if (served != NULL)
-        adopt_model(loader, served, inf_clock_ns() - start_ns);
+        adopt_model(loader, served, load_number, inf_clock_ns() - start_ns);
     for (uint32_t i = 0; served != NULL && i < served->signature_count; i++)
         if (served->signatures[i].served != NULL)
-            adopt_model(loader, served->signatures[i].served, 0);
+            adopt_model(loader, served->signatures[i].served, load_number, 0);
     log_outcome(loader, job, start_ns);
 }
 

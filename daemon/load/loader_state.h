@@ -25,6 +25,7 @@ struct inf_loader {
     struct inf_load_job *running; // the job that the thread runs; NULL: none
     struct inf_load_message *messages, **messages_tail;
     struct inf_served *retired; // models to be freed, in any order
+    uint64_t load_count;        // loads that read the files of a model; only the thread uses it
     // The question for room that the thread waits for; `ticket` is its number.
     struct {
         uint32_t ticket;

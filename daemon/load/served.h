@@ -112,6 +112,8 @@ struct inf_served {
     // Shortens the search for the model's counters (daemon/observe/metrics.h); only the loop uses
     // it.
     uint64_t metrics_handle;
+    // Number of the load that read the model's files. A model that is placed again keeps it.
+    uint64_t load_number;
     uint64_t load_ns; // time that loading the model took
     uint64_t used_ns; // time of the last request or, if later, of the end of the load; loop only
     bool demoted;     // the model was moved to fp32 after wrong answers; only the loop uses it

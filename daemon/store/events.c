@@ -283,6 +283,17 @@ static void submit_plans(struct inf_model_store *store, struct inf_served *serve
             inf_store_submit_plan(store, served->signatures[i].served);
 }
 
+// A model may be placed several times at once: after races, and for admins. Makes the latest
+// placement the base of this one. Returns false if the files were loaded again meanwhile.
+static bool follow_base(struct inf_load_job *job, const struct inf_model_entry *entry) INF_ON_LOOP
+{
+    if (entry->served == NULL || entry->served->load_number != job->base->load_number)
+        return false;
+    inf_served_unref(&job->base);
+    job->base = inf_served_ref(entry->served);
+    return true;
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -310,7 +321,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     // present version.
     if (job->model.served == NULL)
         return;
-    if (job->base != NULL && job->base != entry->served) {
+    if (job->base != NULL && !follow_base(job, entry)) {
         (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
                               "model '%s' was loaded again while it was being placed", job->name);
         return;

@@ -357,6 +357,18 @@ Test(model_store, settings_go_with_a_file_that_came_after_the_load)
     inf_model_store_destroy(&store);
 }
 
+static enum inf_code place_on_ref(struct inf_model_store *store, uint64_t token) INF_ON_LOOP
+{
+    const struct inf_place_request place = {.name = "m",
+                                            .version = "",
+                                            .device = "ref",
+                                            .policy = "",
+                                            .precision = "",
+                                            .mode = "",
+                                            .token = token};
+    return inf_model_store_place(store, &place, NULL);
+}
+
 Test(model_store, a_placement_keeps_settings_that_changed_while_it_waited)
 {
     inf_role_enter_loop();
@@ -369,9 +381,7 @@ Test(model_store, a_placement_keeps_settings_that_changed_while_it_waited)
     // The placement is submitted before the store knows the new settings, and ends after that.
     set_requests_max("requests_max = 70\n");
     inf_model_store_refresh(store, "m", true);
-    const struct inf_place_request place = {
-        .name = "m", .version = "", .device = "ref", .policy = "", .precision = "", .mode = ""};
-    cr_assert_eq(inf_model_store_place(store, &place, NULL), INF_OK);
+    cr_assert_eq(place_on_ref(store, 0), INF_OK);
     struct inf_served *before = find_model(store, "m");
     wait_until_settled(store);
     struct inf_served *after = find_model(store, "m");
@@ -379,6 +389,59 @@ Test(model_store, a_placement_keeps_settings_that_changed_while_it_waited)
     expect_requests_max(store, 70);
     inf_served_unref(&before);
     inf_served_unref(&after);
+    inf_model_store_destroy(&store);
+}
+
+// A race that places a model may have begun when an admin places it.
+Test(model_store, placements_that_overlap_succeed)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    struct inf_served *before = find_model(store, "m");
+    atomic_store(&before->request_count, 5);
+    cr_assert_eq(place_on_ref(store, 1), INF_OK);
+    cr_assert_eq(place_on_ref(store, 2), INF_OK);
+    struct inf_load_event event = next_end(store);
+    cr_expect_eq(event.token, 1u);
+    cr_expect_eq(event.err.code, INF_OK, "%s", event.err.text);
+    struct inf_served *first = find_model(store, "m");
+    atomic_fetch_add(&first->request_count, 2);
+    event = next_end(store);
+    cr_expect_eq(event.token, 2u);
+    cr_expect_eq(event.err.code, INF_OK, "%s", event.err.text);
+    struct inf_served *second = find_model(store, "m");
+    cr_expect_neq(first, before);
+    cr_expect_neq(second, first);
+    uint64_t requests = atomic_load(&second->request_count);
+    cr_expect_eq(requests, 7u, "%llu requests counted", (unsigned long long)requests);
+    inf_served_unref(&before);
+    inf_served_unref(&first);
+    inf_served_unref(&second);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, a_placement_of_files_that_were_loaded_again_fails)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    load_model(store, "m", 1);
+    cr_assert_eq(place_on_ref(store, 2), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_OK);
+    struct inf_served *loaded = find_model(store, "m");
+    struct inf_load_event event = next_end(store);
+    cr_expect_eq(event.token, 2u);
+    cr_expect_eq(event.err.code, INF_CANCELLED);
+    cr_expect_not_null(strstr(event.err.text, "loaded again"), "%s", event.err.text);
+    struct inf_served *served = find_model(store, "m");
+    cr_expect_eq(served, loaded);
+    inf_served_unref(&served);
+    inf_served_unref(&loaded);
     inf_model_store_destroy(&store);
 }
 
