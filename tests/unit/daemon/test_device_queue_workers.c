@@ -314,12 +314,12 @@ Test(queue_workers, wakes_a_worker_for_low_priority_when_a_slot_may_be_used)
     wait_for_sleepers(1);
     low[3] = push_low();
     // Two runs may go on beside the slot that stays free. After both have ended, this worker takes
-    // one job and wakes the other worker for the last one.
+    // one job and wakes the other worker for the other one.
     settle_job(low[0], 1);
     settle_job(low[1], 1);
-    cr_expect_eq(pop_job(), low[2]);
+    struct inf_job *own = pop_job();
     inf_thread_join(&thread);
-    cr_expect_eq(taken, low[3]);
+    cr_expect((own == low[2] && taken == low[3]) || (own == low[3] && taken == low[2]));
     settle_job(low[2], 1);
     settle_job(low[3], 1);
     inf_device_queue_fini(&queue);
