@@ -74,30 +74,32 @@ static bool send_register(struct inf_raw *raw, const int *fds, size_t count)
     return send_fds(raw->fd, bytes, size, fds, count);
 }
 
-// Registers a socket whose close() blocks. The daemon is stopped until the test has closed its own
-// copy of the descriptor, so that the daemon's close() is the last one.
-static void send_stuck(struct inf_raw *raw, int *listener)
+// Registers two sockets whose close() blocks: as many as may block for one user. The daemon is
+// stopped until the test has closed its own copies of the descriptors, so that the daemon's close()
+// is the last one. It is stopped once, because SIGSTOP ends a close() that waits.
+static void send_two_stuck(struct inf_raw *raw, int listeners[2])
 {
-    int stuck = make_stuck_socket(listener);
+    int stuck[2] = {make_stuck_socket(&listeners[0]), make_stuck_socket(&listeners[1])};
     pause_daemon();
-    cr_assert(send_register(raw, &stuck, 1));
-    close(stuck);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(send_register(raw, &stuck[i], 1));
+        close(stuck[i]);
+    }
     resume_daemon();
 }
 
-// Registers two sockets whose close() blocks. 1,100 other descriptors are sent between them.
+// Registers two sockets whose close() blocks, and then 1,100 other descriptors.
 static void flood_with_fds(void)
 {
     struct inf_raw raw;
     int listeners[2], fds[INF_LIMIT_FRAME_FDS];
     inf_raw_open(&raw, fixture.socket);
-    send_stuck(&raw, &listeners[0]);
+    send_two_stuck(&raw, listeners);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (size_t i = 0; i < INF_LIMIT_FRAME_FDS; i++)
         fds[i] = null;
     for (int i = 0; i < 70; i++)
         cr_assert(send_register(&raw, fds, INF_LIMIT_FRAME_FDS));
-    send_stuck(&raw, &listeners[1]);
     for (int i = 0; i < 72; i++) {
         inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
         cr_assert_neq(raw.frame.header.flags & INF_FRAME_FLAG_ERROR, 0);
@@ -166,8 +168,7 @@ Test(serving_attacks, beyond_the_limit_of_descriptors_end_the_connection)
     inf_fixture_restart(&fixture, (const char *const[]){"--fds-per-uid-max=100", NULL});
     start_pings();
     inf_raw_open(&raw, fixture.socket);
-    for (int i = 0; i < 2; i++)
-        send_stuck(&raw, &listeners[i]);
+    send_two_stuck(&raw, listeners);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (size_t i = 0; i < INF_LIMIT_FRAME_FDS; i++)
         fds[i] = null;
