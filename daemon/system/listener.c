@@ -89,17 +89,22 @@ static enum inf_code bind_at(struct inf_listener *listener,
     // requested. chmod() below restores the bits that the umask removed.
     if (fchmod(listener->fd, options->mode) < 0)
         return os_error(err, options->path, "fchmod");
-    if (bind(listener->fd, (const struct sockaddr *)address, sizeof *address) < 0)
-        return os_error(err, options->path, "bind");
-    listener->path = strdup(options->path);
-    if (listener->path == NULL)
+    char *path = strdup(options->path);
+    if (path == NULL)
         return inf_fail(err, INF_EXHAUSTED, "socket %s: no memory", options->path);
+    if (bind(listener->fd, (const struct sockaddr *)address, sizeof *address) < 0) {
+        enum inf_code code = os_error(err, options->path, "bind");
+        free(path);
+        return code;
+    }
+    listener->path = path;
+    // A client that waits for the file may connect from now on.
+    if (listen(listener->fd, BACKLOG) < 0)
+        return os_error(err, options->path, "listen");
     if (options->group != (gid_t)-1 && chown(options->path, (uid_t)-1, options->group) < 0)
         return os_error(err, options->path, "chown");
     if (chmod(options->path, options->mode) < 0)
         return os_error(err, options->path, "chmod");
-    if (listen(listener->fd, BACKLOG) < 0)
-        return os_error(err, options->path, "listen");
     return INF_OK;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon without a repository, for tests that load models by path. The test puts client/python on
 sys.path before it imports this module."""
+import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +17,16 @@ def is_sanitized(program):
     shadow of the rest."""
     code = Path(program).read_bytes()
     return b'__asan_init' in code or b'__tsan_init' in code
+
+
+def accepts(path):
+    """Returns true if a process listens on this socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 class BareDaemon:
@@ -38,7 +49,7 @@ class BareDaemon:
             stderr=subprocess.DEVNULL,
         )
         end = time.monotonic() + SECONDS_MAX
-        while not Path(self.admin).exists():
+        while not accepts(self.admin):
             if self._process.poll() is not None or time.monotonic() > end:
                 self.end()
                 raise TimeoutError(f'no socket after {SECONDS_MAX} s')
