@@ -3,11 +3,13 @@
 // group and of all groups above it.
 #include "backends/base/cores.h"
 
-#include <inttypes.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/core/span.h"
 
@@ -26,42 +28,51 @@ static uint32_t affinity_cores(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
+// Reads a file into `text`, as far as it fits, without an allocation: the cores are counted again
+// in the middle of runs. Returns false if it cannot be read.
+static bool read_text(const char *name, char *text, size_t size)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, size - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
 // Writes the path of this process's control group below the root of the unified hierarchy, without
 // a trailing slash. Returns false if the process has no such group.
 static bool read_cgroup_path(const char *root, char *path, size_t size)
 {
-    char name[CGROUP_PATH];
+    char name[CGROUP_PATH], text[CGROUP_PATH];
     snprintf(name, sizeof(name), "%s/proc/self/cgroup", root);
-    FILE *file = fopen(name, "re");
-    if (file == NULL)
+    if (!read_text(name, text, sizeof(text)))
         return false;
-    char line[CGROUP_PATH];
-    bool found = false;
-    while (!found && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        int length = snprintf(path, size, "%s%s%s", root, CGROUP_ROOT, line + 3);
-        found = length > 0 && (size_t)length < size;
-    }
-    fclose(file);
-    return found;
+    // The line of the unified hierarchy is the first one, or comes after those of the old ones.
+    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (line == NULL)
+        return false;
+    line = strchr(line, '/');
+    if (line == NULL)
+        return false;
+    int length =
+        snprintf(path, size, "%s%s%.*s", root, CGROUP_ROOT, (int)strcspn(line, "\n"), line);
+    return length > 0 && (size_t)length < size;
 }
 
 // Returns the number of cores that cpu.max of the group at `path` grants, rounded up; UINT32_MAX if
 // there is no limit.
 static uint32_t quota_cores(const char *path)
 {
-    char name[4096 + 16];
+    char name[CGROUP_PATH + 16], text[64], *end;
     snprintf(name, sizeof(name), "%s/cpu.max", path);
-    FILE *file = fopen(name, "re");
-    if (file == NULL)
+    if (!read_text(name, text, sizeof(text)))
         return UINT32_MAX;
-    uint64_t quota = 0;
-    uint64_t period = 0;
-    int fields = fscanf(file, "%" SCNu64 " %" SCNu64, &quota, &period);
-    fclose(file);
-    if (fields != 2 || quota == 0 || period == 0)
+    // "QUOTA PERIOD", or "max PERIOD"
+    uint64_t quota = strtoull(text, &end, 10);
+    uint64_t period = strtoull(end, NULL, 10);
+    if (quota == 0 || period == 0)
         return UINT32_MAX;
     uint64_t cores = quota / period + (quota % period != 0);
     return cores < UINT32_MAX ? (uint32_t)cores : UINT32_MAX;
