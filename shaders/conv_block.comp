@@ -77,34 +77,22 @@ WRITES(4, y)
 shared NUMBER from[DEPTH * STRIDE];
 shared VECTOR weights[DEPTH * COLUMNS];
 
-// The vectors of four values of k that each invocation copies in a slice, each of one pixel.
-const uint PARTS = DEPTH / 4;
-const uint COPIES = ROWS * PARTS / GROUP;
+#include "lib/block.glsl"
 
 void main()
 {
     uint local = gl_LocalInvocationID.x;
     uint row = local / SIDE, column = local % SIDE;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint blocks = p.blocks, pixels = p.strips, group_in = p.group_in;
+    uint blocks = p.blocks, pixels = p.strips;
     uint tiles = (blocks + COLUMNS - 1) / COLUMNS;
     uint tile = group % tiles * COLUMNS, first = group / tiles * ROWS;
     // All invocations of a group return together, so no barrier waits for one that returned.
     if (first >= pixels)
         return;
-    uint out_w = p.out_w, out_h = p.out_h;
     Picture picture = picture_of_window();
-    uint kernel_w = ONE_TAP ? 1 : p.kernel_w;
-    uint total = (ONE_TAP ? 1 : p.kernel_h * kernel_w) * group_in;
-
-    // Which pixels this invocation copies. Pixels beyond the last one copy the last one again.
-    uint image[COPIES], y_at[COPIES], x_at[COPIES];
-    [[unroll]] for (uint n = 0; n < COPIES; n++) {
-        uint pixel = min(first + (local + n * GROUP) / PARTS, pixels - 1);
-        x_at[n] = pixel % out_w;
-        y_at[n] = pixel / out_w % out_h;
-        image[n] = pixel / out_w / out_h;
-    }
+    uint total = (ONE_TAP ? 1 : p.kernel_h * p.kernel_w) * p.group_in;
+    choose_pixels(local, first);
 
     vec4 sum[PIXELS * VECTORS];
     [[unroll]] for (uint v = 0; v < VECTORS; v++) {
@@ -114,27 +102,7 @@ void main()
     }
 
     for (uint k = 0; k < total; k += DEPTH) {
-        [[unroll]] for (uint n = 0; n < COPIES; n++) {
-            uint place = local + n * GROUP;
-            uint part = place % PARTS * 4, to = place / PARTS;
-            vec4 four = vec4(0.0);
-            if (X_VECTOR) {
-                // The four values have the same tap.
-                uint tap = (k + part) / group_in, c = (k + part) % group_in;
-                if (k + part < total)
-                    four = load4(source(picture, image[n], y_at[n], x_at[n], tap / kernel_w,
-                                        tap % kernel_w), c);
-            } else {
-                [[unroll]] for (uint i = 0; i < 4; i++) {
-                    uint tap = (k + part + i) / group_in, c = (k + part + i) % group_in;
-                    if (k + part + i < total)
-                        four[i] = load(source(picture, image[n], y_at[n], x_at[n], tap / kernel_w,
-                                              tap % kernel_w), c);
-                }
-            }
-            [[unroll]] for (uint i = 0; i < 4; i++)
-                from[(part + i) * STRIDE + to] = NUMBER(four[i]);
-        }
+        copy_pixels(picture, local, k, total);
         for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
             uint depth = k + place / COLUMNS, vector = tile + place % COLUMNS;
             weights[place] = VECTOR(
@@ -165,32 +133,7 @@ void main()
         barrier();
     }
 
-    uint out_c = p.out_c, added_c = p.added;
-    float high = p.high, bottom = p.low;
-    [[unroll]] for (uint v = 0; v < VECTORS; v++) {
-        uint block = tile + column + v * SIDE;
-        vec4 low = PRELU ? bias[blocks + min(block, blocks - 1)] : vec4(bottom);
-        [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-            uint pixel = first + t * SIDE + row;
-            if (pixel >= pixels || block >= blocks)
-                continue;
-            vec4 result = sum[t * VECTORS + v];
-#if defined(F16) && defined(HALF)
-            // The activation may make it finite again.
-            if (!all(lessThan(abs(result), vec4(3.0e38))))
-                status[STATUS_OVERFLOWED] = 1;
-#endif
-            if (ADDED != ADDED_NOTHING)
-                result += added_to(pixel, block * 4, added_c);
-            result = activate4(ACTIVATION, result, low, high);
-            uint to = pixel * out_c + block * 4;
-            if (Y_VECTOR) {
-                put_y4(to / 4, result);
-            } else {
-                [[unroll]] for (uint i = 0; i < 4; i++)
-                    if (block * 4 + i < out_c)
-                        put_y(to + i, result[i]);
-            }
-        }
-    }
+    [[unroll]] for (uint v = 0; v < VECTORS; v++)
+        [[unroll]] for (uint t = 0; t < PIXELS; t++)
+            store_sums(first + t * SIDE + row, tile + column + v * SIDE, sum[t * VECTORS + v]);
 }
