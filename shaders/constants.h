@@ -129,6 +129,13 @@
 #define BLOCK_SIDE  8
 #define BLOCK_DEPTH 16
 
+// A work group of conv_matrix.comp has MATRIX_SIDES * MATRIX_SIDES subgroups, which multiply
+// matrices of MATRIX_SIDE * MATRIX_SIDE numbers. It keeps MATRIX_DEPTH values of each pixel and
+// channel in shared memory.
+#define MATRIX_SIDES 2
+#define MATRIX_SIDE  16
+#define MATRIX_DEPTH 32
+
 // The vectors of four channels that a work group of conv_split.comp computes.
 #define SPLIT_COLUMNS 8
 

@@ -2,7 +2,8 @@
 // The compiled shaders. Each .comp file has three SPIR-V modules, embedded at build time. The
 // module at index + INF_SHADER_COUNT supports 16-bit floats. The module at index + 2 *
 // INF_SHADER_COUNT also reads through texel views (lib/storage.glsl). The shaders *_BYTES are built
-// from the source of another shader, for operands of bytes, and *_F16 with arithmetic in 16 bits.
+// from the source of another shader, for operands of bytes, *_F16 with arithmetic in 16 bits, and
+// *_NV with products of matrices by VK_NV_cooperative_matrix.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -19,6 +20,8 @@ enum inf_shader_index {
     INF_SHADER_CONV,
     INF_SHADER_CONV_BLOCK,
     INF_SHADER_CONV_BLOCK_F16,
+    INF_SHADER_CONV_MATRIX,
+    INF_SHADER_CONV_MATRIX_NV,
     INF_SHADER_CONV_SPLIT,
     INF_SHADER_CONV_TILE,
     INF_SHADER_DEPTHWISE,

@@ -52,6 +52,8 @@ static bool load_instance_entries(struct vk_instance_api *api, PFN_vkGetInstance
 #define LOAD(name) all = set_entry(&api->name, get(api->instance, "vk" #name)) && all;
     VK_INSTANCE_ENTRIES(LOAD)
 #undef LOAD
+    (void)set_entry(&api->list_matrices,
+                    get(api->instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV"));
     return all;
 }
 

@@ -84,6 +84,8 @@
 struct vk_instance_api {
     VkInstance instance;
     VK_INSTANCE_ENTRIES(VK_ENTRY_MEMBER)
+    // Of VK_NV_cooperative_matrix: only for GPUs that have it. NULL: no driver has it.
+    PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesNV list_matrices;
 };
 
 struct vk_device_api {

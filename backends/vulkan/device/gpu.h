@@ -31,6 +31,13 @@ struct vk_device;
 // programs can run between them and a run can be cancelled.
 #define VK_SLICE_NS (20 * INF_NS_PER_MS)
 
+// How shaders multiply whole matrices of 16-bit floats (shaders/lib/matrix.glsl).
+enum vk_matrices {
+    VK_MATRICES_NONE,  // not at all
+    VK_MATRICES_LOOPS, // by loops, which any device can run; only tests choose this
+    VK_MATRICES_NV,    // by the instructions of VK_NV_cooperative_matrix
+};
+
 struct vk_gpu {
     struct inf_device base;
     const struct vk_instance_api *api;
@@ -65,10 +72,11 @@ struct vk_gpu {
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
     bool subgroup_tiles;
     uint32_t subgroup_size; // invocations in a subgroup; 0: no subgroup arithmetic
-    bool feedback;          // true: the driver reports which pipelines came from its cache
-    bool texels;            // true: floats are faster to read through texel views than from buffers
-    uint64_t backoff_ns;    // usually VK_BACKOFF_NS
-    uint64_t hang_ns;       // usually VK_HANG_NS
+    enum vk_matrices matrices;
+    bool feedback;       // true: the driver reports which pipelines came from its cache
+    bool texels;         // true: floats are faster to read through texel views than from buffers
+    uint64_t backoff_ns; // usually VK_BACKOFF_NS
+    uint64_t hang_ns;    // usually VK_HANG_NS
 
     // The cost (multiply-adds, or elements moved) of a submission that takes about VK_SLICE_NS.
     // Updated after runs with several submissions.

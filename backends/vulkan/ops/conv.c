@@ -54,6 +54,12 @@ static const struct vk_conv_choice block_sizes_f16[] = {{VK_CONV_BLOCKS_F16, 4, 
                                                         {VK_CONV_BLOCKS_F16, 8, 2},
                                                         {VK_CONV_BLOCKS_F16, 4, 4}};
 
+// The sizes of conv_matrix.comp: rows and columns of matrices of a subgroup.
+static const struct vk_conv_choice matrix_sizes[] = {{VK_CONV_MATRICES, 1, 1},
+                                                     {VK_CONV_MATRICES, 2, 1},
+                                                     {VK_CONV_MATRICES, 2, 2},
+                                                     {VK_CONV_MATRICES, 2, 4}};
+
 // Blocks are no candidates for a convolution with fewer pixels or channels than this, of which most
 // of a block would be computed in vain.
 #define BLOCK_PIXELS_MIN   16u
@@ -111,6 +117,9 @@ static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
     bool half = lowering->half_weights && lowering->gpu->half_arithmetic && can_use_blocks(conv);
     for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(block_sizes_f16); i++)
         list[count++] = block_sizes_f16[i];
+    for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(matrix_sizes); i++)
+        if (vk_can_use_matrices(lowering->gpu, &matrix_sizes[i]))
+            list[count++] = matrix_sizes[i];
     for (uint32_t i = 0; split && i < INF_ARRAY_LENGTH(split_sizes); i++)
         list[count++] = split_sizes[i];
     for (uint32_t pixels = strip / 2; pixels > 0 && count < VK_CONV_CANDIDATES; pixels /= 2)
@@ -130,6 +139,8 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
     bool built = false;
     if (choice.method == VK_CONV_BLOCKS || choice.method == VK_CONV_BLOCKS_F16)
         INF_TRY(vk_emit_blocks(lowering, conv, &choice, &built, err));
+    if (choice.method == VK_CONV_MATRICES)
+        INF_TRY(vk_emit_matrices(lowering, conv, &choice, &built, err));
     if (choice.method == VK_CONV_SPLIT)
         INF_TRY(vk_emit_split(lowering, conv, &choice, &built, err));
     if (choice.method == VK_CONV_WINOGRAD)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with the shaders whose work groups compute a block of results together:
-// conv_block.comp and conv_split.comp, which see for the algorithms.
+// conv_block.comp, conv_matrix.comp and conv_split.comp, which see for the algorithms.
 #include "backends/vulkan/ops/conv_strips.h"
 
 // A shader, and what a work group of it computes.
@@ -8,7 +8,8 @@ struct group_shader {
     enum inf_shader_index shader;
     uint32_t invocations;
     uint32_t pixels;        // of an invocation
-    uint32_t last_constant; // the specialisation constant behind those that both shaders have
+    uint32_t last_constant; // the specialisation constant behind those that all shaders have
+    uint32_t subgroup;      // invocations of a subgroup; 0: the shader has no such constant
     uint32_t rows, columns; // pixels and vectors of four channels of the work group
 };
 
@@ -21,7 +22,7 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
         .variant = {group->shader,
                     {conv->activation.function, group->pixels, window.in_c % 4 == 0,
                      window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
-                     vk_conv_added_mode(conv), group->last_constant},
+                     vk_conv_added_mode(conv), group->last_constant, group->subgroup},
                     .group_size = group->invocations},
         .cost = vk_conv_macs(conv)};
     INF_TRY(vk_conv_bind_operands(lowering, &dispatch, conv, err));
@@ -54,6 +55,45 @@ enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
                                         .rows = BLOCK_SIDE * choice->pixels,
                                         .columns = BLOCK_SIDE * choice->vectors};
     return emit_groups(lowering, conv, &blocks, out_built, err);
+}
+
+// The numbers by which rows of conv_matrix.comp in shared memory are longer than the block.
+#define MATRIX_GAP 8u
+
+// Returns the bytes of shared memory that conv_matrix.comp needs for blocks of this size.
+static uint32_t matrix_shared_bytes(uint32_t rows, uint32_t channels)
+{
+    uint32_t factors = MATRIX_DEPTH * (rows + MATRIX_GAP + channels + MATRIX_GAP);
+    uint32_t results = rows * (channels + MATRIX_GAP);
+    return factors * (uint32_t)sizeof(uint16_t) + results * (uint32_t)sizeof(float);
+}
+
+bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice)
+{
+    const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
+    uint32_t subgroup = gpu->subgroup_size, block = MATRIX_SIDES * MATRIX_SIDE;
+    return gpu->matrices != VK_MATRICES_NONE && subgroup != 0 &&
+           MATRIX_SIDE * MATRIX_SIDE % subgroup == 0 &&
+           MATRIX_SIDES * MATRIX_SIDES * subgroup <= limits->maxComputeWorkGroupInvocations &&
+           matrix_shared_bytes(block * choice->pixels, block * choice->vectors) <=
+               limits->maxComputeSharedMemorySize;
+}
+
+enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
+                               const struct vk_conv_choice *choice, bool *out_built,
+                               struct inf_error *err)
+{
+    const struct vk_gpu *gpu = lowering->gpu;
+    const struct group_shader matrices = {
+        .shader =
+            gpu->matrices == VK_MATRICES_NV ? INF_SHADER_CONV_MATRIX_NV : INF_SHADER_CONV_MATRIX,
+        .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
+        .pixels = choice->pixels,
+        .last_constant = choice->vectors,
+        .subgroup = gpu->subgroup_size,
+        .rows = MATRIX_SIDES * MATRIX_SIDE * choice->pixels,
+        .columns = MATRIX_SIDES * MATRIX_SIDE * choice->vectors / 4};
+    return emit_groups(lowering, conv, &matrices, out_built, err);
 }
 
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,

@@ -10,7 +10,7 @@
 #include "backends/storage/record.h"
 
 static const char *const method_names[VK_CONV_METHODS] = {
-    "strips", "tiles", "winograd", "blocks", "blocksf16", "split", "depthwise"};
+    "strips", "tiles", "winograd", "blocks", "blocksf16", "matrices", "split", "depthwise"};
 
 void vk_conv_choice_print(const struct vk_conv_choice *choice, char text[INF_RACE_WINNER_TEXT])
 {

@@ -14,6 +14,7 @@ enum vk_conv_method {
     VK_CONV_WINOGRAD,   // Winograd's algorithm, winograd_in.comp, conv_tile.comp, winograd_out.comp
     VK_CONV_BLOCKS,     // conv_block.comp: work groups share x and weights
     VK_CONV_BLOCKS_F16, // conv_block.comp with products in 16 bits
+    VK_CONV_MATRICES,   // conv_matrix.comp: instructions multiply matrices of 16-bit floats
     VK_CONV_SPLIT,      // conv_split.comp: several invocations add one sum
     VK_CONV_DEPTHWISE,  // depthwise.comp
     VK_CONV_METHODS
@@ -22,14 +23,16 @@ enum vk_conv_method {
 // A shader with the sizes that it can be built for.
 struct vk_conv_choice {
     enum vk_conv_method method;
-    uint32_t pixels; // of an invocation; 0 for methods that do not have this size
-    // BLOCKS and BLOCKS_F16: the vectors of channels of an invocation. DEPTHWISE: its rows. SPLIT:
-    // the invocations that add a sum. Else 0.
+    // Of an invocation. MATRICES: the rows of matrices of a subgroup. 0 for methods that do not
+    // have this size.
+    uint32_t pixels;
+    // BLOCKS and BLOCKS_F16: the vectors of channels of an invocation. MATRICES: the columns of
+    // matrices of a subgroup. DEPTHWISE: its rows. SPLIT: the invocations that add a sum. Else 0.
     uint32_t vectors;
 };
 
 // The most candidates of a convolution.
-#define VK_CONV_CANDIDATES 20u
+#define VK_CONV_CANDIDATES 24u
 
 // The candidates for a convolution, the choice of the fixed rule first. Filled by the function that
 // lowers the node, if the lowering context points to this struct.

@@ -25,11 +25,17 @@ void vk_conv_finish_window(struct vk_conv *conv, uint32_t pixels);
 enum inf_code vk_emit_strips(struct vk_lowering *lowering, struct vk_conv *conv, uint32_t pixels,
                              struct inf_error *err) INF_NODISCARD;
 
-// Emits conv_block.comp, in 16 bits or not, or conv_split.comp, with the sizes of the choice. If
-// the driver cannot build it, emits nothing and sets *out_built to false.
+// Returns true if the GPU can run conv_matrix.comp with the sizes of the choice.
+bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice);
+
+// Emits conv_block.comp, in 16 bits or not, conv_matrix.comp or conv_split.comp, with the sizes of
+// the choice. If the driver cannot build it, emits nothing and sets *out_built to false.
 enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
                              const struct vk_conv_choice *choice, bool *out_built,
                              struct inf_error *err) INF_NODISCARD;
+enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
+                               const struct vk_conv_choice *choice, bool *out_built,
+                               struct inf_error *err) INF_NODISCARD;
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                             const struct vk_conv_choice *choice, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;

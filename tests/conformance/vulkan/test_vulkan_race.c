@@ -11,6 +11,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/lowering/lowering.h"
+#include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
 #include "tests/support/device/ref_kit.h"
@@ -159,8 +160,10 @@ static void expect_agrees(const struct sample *sample, const char *choice,
     cr_assert_eq(outcome.count, wanted->count);
     snprintf(what, sizeof what, "%s, %s", sample->what, choice);
     expect_near(outcome.y, wanted->y, wanted->count, tolerance, what);
-    static const char *const shaders[][2] = {
-        {"blocks_", "conv_block"}, {"blocksf16", "conv_block_f16"}, {"split", "conv_split"}};
+    static const char *const shaders[][2] = {{"blocks_", "conv_block"},
+                                             {"blocksf16", "conv_block_f16"},
+                                             {"matrices", "conv_matrix"},
+                                             {"split", "conv_split"}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(shaders); i++)
         if (strncmp(choice, shaders[i][0], strlen(shaders[i][0])) == 0)
             cr_expect_not_null(strstr(outcome.run.kernels, shaders[i][1]), "%s: %s, not by %s",
@@ -229,6 +232,70 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += 3)
         check_sample(&samples[i], device, INF_PRECISION_FP16);
     inf_device_unref(&device);
+}
+
+// Loops play the instructions that multiply matrices.
+Test(vulkan_race, multiplies_matrices_as_ref_does)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1};
+    if (!gpu->half_storage || !gpu->half_arithmetic)
+        cr_skip_test("the device has no 16-bit arithmetic");
+    gpu->matrices = VK_MATRICES_LOOPS;
+    if (!vk_can_use_matrices(gpu, &least))
+        cr_skip_test("the device has no subgroups, or too little shared memory");
+    uint32_t tested = 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
+        struct vk_conv_candidates candidates;
+        struct outcome wanted;
+        char name[INF_RACE_WINNER_TEXT];
+        reopen_races(device);
+        list_candidates(&candidates, &samples[i], device, INF_PRECISION_FP16);
+        run_sample(&wanted, &samples[i], NULL, INF_PRECISION_FP32);
+        // One of the sizes for each sample, because llvmpipe compiles each for a second.
+        uint32_t size = 0;
+        for (uint32_t k = 0; k < candidates.count; k++) {
+            if (candidates.list[k].method != VK_CONV_MATRICES || size++ != tested % 3)
+                continue;
+            reopen_races(device);
+            vk_conv_choice_print(&candidates.list[k], name);
+            inf_race_results_fix(gpu->races, candidates.key, name);
+            expect_agrees(&samples[i], name, device, &wanted, 0.1f);
+            tested++;
+            break;
+        }
+        free(wanted.y);
+    }
+    cr_expect_geq(tested, 8);
+    inf_device_unref(&device);
+}
+
+// 32 values of 32 + 8 pixels and of 32 + 8 channels in 16 bits, and 32 x (32 + 8) sums in 32 bits.
+#define LEAST_MATRIX_BYTES (2u * 32 * 80 + 4u * 32 * 40)
+
+Test(vulkan_race, multiplies_matrices_only_within_the_limits_of_the_device)
+{
+    struct vk_gpu gpu = {.matrices = VK_MATRICES_NV, .subgroup_size = 32};
+    VkPhysicalDeviceLimits *limits = &gpu.properties.limits;
+    const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1}, more = {VK_CONV_MATRICES, 2, 1};
+    limits->maxComputeSharedMemorySize = LEAST_MATRIX_BYTES;
+    limits->maxComputeWorkGroupInvocations = 128;
+    cr_expect(vk_can_use_matrices(&gpu, &least));
+    cr_expect_not(vk_can_use_matrices(&gpu, &more));
+    limits->maxComputeSharedMemorySize--;
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    limits->maxComputeSharedMemorySize++;
+    limits->maxComputeWorkGroupInvocations--;
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    limits->maxComputeWorkGroupInvocations++;
+    gpu.subgroup_size = 24; // does not divide a matrix
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    gpu.subgroup_size = 0; // no subgroups
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    gpu.subgroup_size = 32;
+    gpu.matrices = VK_MATRICES_NONE;
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
 }
 
 // Races the convolution of the sample as the compilation of a model does. The race waits for

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution, transposed convolution, and product with a constant matrix, with the instructions
+// of GPUs that multiply whole matrices of 16-bit floats (tensor cores).
+//
+// The idea is that of conv_block.comp: a work group copies slices of x and of the weights to shared
+// memory, and computes a block of results from them. Here four subgroups share the block, each
+// computes a quarter of it, which is PIXELS by VECTORS matrices of 16 pixels by 16 channels:
+//
+//              w   [DEPTH][channels]
+//     x   +-------------+-------------+
+//     +-+ | subgroup 0  | subgroup 1  |     MATRIX_SIDES by MATRIX_SIDES subgroups
+//     | | +-------------+-------------+
+//     | | | subgroup 2  | subgroup 3  |
+//     +-+ +-------------+-------------+
+//
+// How a matrix is spread over the invocations of a subgroup is up to the driver. So the sums go
+// through shared memory once more, and then each invocation finishes some vectors of them.
+//
+// Products are added in 32 bits. Numbers of x that are infinite in 16 bits give sums that are not
+// finite, which is reported.
+//
+// Weights have the layout of conv.comp. The convolution must have one group of channels.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#ifdef MATRIX_NV
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_NV_cooperative_matrix : require
+#endif
+#define F16
+#define NUMBER float16_t
+#include "constants.h"
+#include "lib/storage.glsl"
+#include "lib/functions.glsl"
+#include "lib/window.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
+layout(constant_id = 2) const uint PIXELS = 1; // rows of matrices of a subgroup
+layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
+layout(constant_id = 4) const bool Y_VECTOR = false;
+layout(constant_id = 5) const bool TRANSPOSED = false;
+layout(constant_id = 6) const bool PRELU = false;
+// True for a 1x1 window that never reaches outside the image.
+layout(constant_id = 7) const bool ONE_TAP = false;
+layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
+layout(constant_id = 9) const uint VECTORS = 1; // columns of matrices of a subgroup
+layout(constant_id = 10) const uint SUBGROUP = 32; // invocations of a subgroup
+
+// A work group has MATRIX_SIDES * MATRIX_SIDES subgroups.
+const uint GROUP = MATRIX_SIDES * MATRIX_SIDES * SUBGROUP;
+const uint DEPTH = MATRIX_DEPTH;
+const uint ROWS = MATRIX_SIDES * MATRIX_SIDE * PIXELS;      // pixels of a block
+const uint CHANNELS = MATRIX_SIDES * MATRIX_SIDE * VECTORS; // channels of a block
+const uint COLUMNS = CHANNELS / 4;                          // vectors of a block
+// The distances of two values of k, or of two pixels. They are larger than a row by eight numbers,
+// so that neighbouring rows lie in different banks of the memory.
+const uint STRIDE = ROWS + 8;
+const uint CHANNELS_STRIDE = CHANNELS + 8;
+const uint RESULTS_STRIDE = CHANNELS + 8;
+
+READS(0, x)
+READS(1, w)
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
+READS(3, added)
+WRITES(4, y)
+
+#include "lib/source.glsl"
+#include "lib/outside.glsl"
+#include "lib/added.glsl"
+
+shared float16_t from[DEPTH * STRIDE];
+shared float16_t weights[DEPTH * CHANNELS_STRIDE];
+shared float results[ROWS * RESULTS_STRIDE];
+
+#include "lib/block.glsl"
+#include "lib/matrix.glsl"
+
+void main()
+{
+    uint local = gl_LocalInvocationID.x;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint blocks = p.blocks, pixels = p.strips;
+    uint tiles = (blocks + COLUMNS - 1) / COLUMNS;
+    uint tile = group % tiles * COLUMNS, first = group / tiles * ROWS;
+    // All invocations of a group return together, so no barrier waits for one that returned.
+    if (first >= pixels)
+        return;
+    Picture picture = picture_of_window();
+    uint total = (ONE_TAP ? 1 : p.kernel_h * p.kernel_w) * p.group_in;
+    choose_pixels(local, first);
+
+    // The first pixel and channel, within the block, of this subgroup.
+    uint row = gl_SubgroupID / MATRIX_SIDES * MATRIX_SIDE * PIXELS;
+    uint channel = gl_SubgroupID % MATRIX_SIDES * MATRIX_SIDE * VECTORS;
+    SUMS(PIXELS * VECTORS);
+    [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++) {
+        CLEAR_SUM(i);
+    }
+
+    for (uint k = 0; k < total; k += DEPTH) {
+        copy_pixels(picture, local, k, total);
+        for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
+            uint depth = place / COLUMNS, column = place % COLUMNS;
+            vec4 four = k + depth < total && tile + column < blocks
+                ? w4((k + depth) * blocks + tile + column) : vec4(0.0);
+            [[unroll]] for (uint i = 0; i < 4; i++)
+                weights[depth * CHANNELS_STRIDE + column * 4 + i] = float16_t(four[i]);
+        }
+        barrier();
+        [[unroll]] for (uint d = 0; d < DEPTH; d += MATRIX_SIDE) {
+            FACTOR each[VECTORS];
+            [[unroll]] for (uint v = 0; v < VECTORS; v++)
+                LOAD_WEIGHTS(each[v], d * CHANNELS_STRIDE + channel + v * MATRIX_SIDE);
+            [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+                FACTOR values;
+                LOAD_PIXELS(values, d * STRIDE + row + t * MATRIX_SIDE);
+                [[unroll]] for (uint v = 0; v < VECTORS; v++) {
+                    ADD_PRODUCT(t * VECTORS + v, values, each[v]);
+                }
+            }
+        }
+        barrier();
+    }
+
+    [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++) {
+        STORE_SUM(i, (row + i / VECTORS * MATRIX_SIDE) * RESULTS_STRIDE + channel
+                  + i % VECTORS * MATRIX_SIDE);
+    }
+    barrier();
+    for (uint place = local; place < ROWS * COLUMNS; place += GROUP) {
+        uint at = place / COLUMNS * RESULTS_STRIDE + place % COLUMNS * 4;
+        uint block = tile + place % COLUMNS;
+        vec4 result = vec4(results[at], results[at + 1], results[at + 2], results[at + 3]);
+        store_sums(first + place / COLUMNS, block, result + bias[min(block, blocks - 1)]);
+    }
+}
