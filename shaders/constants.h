@@ -19,12 +19,12 @@
 
 // The most specialisation constants that a shader may have, starting at 1. Constant 0 is the size
 // of a work group in all shaders.
-#define CONSTANTS_MAX 10
+#define CONSTANTS_MAX 13
 // The id of the specialisation constant that follows the shader's own constants. Bit i of this
 // constant is set if the floats of binding i are 16-bit. If the number of elements that a dispatch
 // writes is not a multiple of four, the bits from HALVES_BEHIND on hold how many elements of the
 // last vector lie after the end of the tensor.
-#define HALVES_CONSTANT 11
+#define HALVES_CONSTANT 14
 #define HALVES_BEHIND   28
 // Floats of at least this magnitude become infinity when they are rounded to 16 bits.
 #define HALF_BEYOND 65520.0
@@ -129,12 +129,12 @@
 #define BLOCK_SIDE  8
 #define BLOCK_DEPTH 16
 
-// A work group of conv_matrix.comp has MATRIX_SIDES * MATRIX_SIDES subgroups, which multiply
-// matrices of MATRIX_SIDE * MATRIX_SIDE numbers. It keeps MATRIX_DEPTH values of each pixel and
-// channel in shared memory.
+// A work group of conv_matrix.comp has MATRIX_SIDES * MATRIX_SIDES subgroups. It keeps MATRIX_DEPTH
+// values of each pixel and channel in shared memory, where rows are longer than the block by
+// MATRIX_GAP numbers, so that neighbouring rows lie in different banks of the memory.
 #define MATRIX_SIDES 2
-#define MATRIX_SIDE  16
 #define MATRIX_DEPTH 32
+#define MATRIX_GAP   8
 
 // The vectors of four channels that a work group of conv_split.comp computes.
 #define SPLIT_COLUMNS 8

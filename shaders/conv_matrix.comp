@@ -4,7 +4,7 @@
 //
 // The idea is that of conv_block.comp: a work group copies slices of x and of the weights to shared
 // memory, and computes a block of results from them. Here four subgroups share the block, each
-// computes a quarter of it, which is PIXELS by VECTORS matrices of 16 pixels by 16 channels:
+// computes a quarter of it, which is PIXELS by VECTORS matrices of M pixels by N channels:
 //
 //              w   [DEPTH][channels]
 //     x   +-------------+-------------+
@@ -48,18 +48,21 @@ layout(constant_id = 7) const bool ONE_TAP = false;
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 1; // columns of matrices of a subgroup
 layout(constant_id = 10) const uint SUBGROUP = 32; // invocations of a subgroup
+// The instruction multiplies a matrix of M pixels by K values with one of K values by N channels.
+layout(constant_id = 11) const uint M = 16;
+layout(constant_id = 12) const uint N = 16;
+layout(constant_id = 13) const uint K = 16;
 
 // A work group has MATRIX_SIDES * MATRIX_SIDES subgroups.
 const uint GROUP = MATRIX_SIDES * MATRIX_SIDES * SUBGROUP;
 const uint DEPTH = MATRIX_DEPTH;
-const uint ROWS = MATRIX_SIDES * MATRIX_SIDE * PIXELS;      // pixels of a block
-const uint CHANNELS = MATRIX_SIDES * MATRIX_SIDE * VECTORS; // channels of a block
-const uint COLUMNS = CHANNELS / 4;                          // vectors of a block
-// The distances of two values of k, or of two pixels. They are larger than a row by eight numbers,
-// so that neighbouring rows lie in different banks of the memory.
-const uint STRIDE = ROWS + 8;
-const uint CHANNELS_STRIDE = CHANNELS + 8;
-const uint RESULTS_STRIDE = CHANNELS + 8;
+const uint ROWS = MATRIX_SIDES * M * PIXELS;      // pixels of a block
+const uint CHANNELS = MATRIX_SIDES * N * VECTORS; // channels of a block
+const uint COLUMNS = CHANNELS / 4;                // vectors of a block
+// The distances of two values of k, or of two pixels.
+const uint STRIDE = ROWS + MATRIX_GAP;
+const uint CHANNELS_STRIDE = CHANNELS + MATRIX_GAP;
+const uint RESULTS_STRIDE = CHANNELS + MATRIX_GAP;
 
 READS(0, x)
 READS(1, w)
@@ -93,8 +96,8 @@ void main()
     choose_pixels(local, first);
 
     // The first pixel and channel, within the block, of this subgroup.
-    uint row = gl_SubgroupID / MATRIX_SIDES * MATRIX_SIDE * PIXELS;
-    uint channel = gl_SubgroupID % MATRIX_SIDES * MATRIX_SIDE * VECTORS;
+    uint row = gl_SubgroupID / MATRIX_SIDES * M * PIXELS;
+    uint channel = gl_SubgroupID % MATRIX_SIDES * N * VECTORS;
     SUMS(PIXELS * VECTORS);
     [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++) {
         CLEAR_SUM(i);
@@ -110,13 +113,13 @@ void main()
                 weights[depth * CHANNELS_STRIDE + column * 4 + i] = float16_t(four[i]);
         }
         barrier();
-        [[unroll]] for (uint d = 0; d < DEPTH; d += MATRIX_SIDE) {
-            FACTOR each[VECTORS];
+        [[unroll]] for (uint d = 0; d < DEPTH; d += K) {
+            CHANNEL_FACTOR each[VECTORS];
             [[unroll]] for (uint v = 0; v < VECTORS; v++)
-                LOAD_WEIGHTS(each[v], d * CHANNELS_STRIDE + channel + v * MATRIX_SIDE);
+                LOAD_WEIGHTS(each[v], d * CHANNELS_STRIDE + channel + v * N);
             [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                FACTOR values;
-                LOAD_PIXELS(values, d * STRIDE + row + t * MATRIX_SIDE);
+                PIXEL_FACTOR values;
+                LOAD_PIXELS(values, d * STRIDE + row + t * M);
                 [[unroll]] for (uint v = 0; v < VECTORS; v++) {
                     ADD_PRODUCT(t * VECTORS + v, values, each[v]);
                 }
@@ -126,8 +129,7 @@ void main()
     }
 
     [[unroll]] for (uint i = 0; i < PIXELS * VECTORS; i++) {
-        STORE_SUM(i, (row + i / VECTORS * MATRIX_SIDE) * RESULTS_STRIDE + channel
-                  + i % VECTORS * MATRIX_SIDE);
+        STORE_SUM(i, (row + i / VECTORS * M) * RESULTS_STRIDE + channel + i % VECTORS * N);
     }
     barrier();
     for (uint place = local; place < ROWS * COLUMNS; place += GROUP) {

@@ -3,7 +3,7 @@
 // module at index + INF_SHADER_COUNT supports 16-bit floats. The module at index + 2 *
 // INF_SHADER_COUNT also reads through texel views (lib/storage.glsl). The shaders *_BYTES are built
 // from the source of another shader, for operands of bytes, *_F16 with arithmetic in 16 bits, and
-// *_NV with products of matrices by VK_NV_cooperative_matrix.
+// *_NV and *_KHR with products of matrices by the cooperative_matrix extension of that name.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -22,6 +22,7 @@ enum inf_shader_index {
     INF_SHADER_CONV_BLOCK_F16,
     INF_SHADER_CONV_MATRIX,
     INF_SHADER_CONV_MATRIX_NV,
+    INF_SHADER_CONV_MATRIX_KHR,
     INF_SHADER_CONV_SPLIT,
     INF_SHADER_CONV_TILE,
     INF_SHADER_DEPTHWISE,

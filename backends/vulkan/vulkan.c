@@ -12,7 +12,6 @@
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/instance.h"
-#include "backends/vulkan/device/matrices.h"
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/program/lower_step.h"
 #include "backends/vulkan/program/program.h"
@@ -178,7 +177,7 @@ static void list_features(struct vk_gpu *gpu)
         limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
         gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
         gpu->half_arithmetic ? ", 16-bit arithmetic" : "",
-        gpu->matrices == VK_MATRICES_NV ? ", matrices" : "",
+        gpu->matrices.method != VK_MATRICES_NONE ? ", matrices" : "",
         gpu->byte_storage ? ", 8-bit storage" : "", gpu->byte_products ? ", byte products" : "",
         gpu->import_alignment != 0 ? ", host import" : "", gpu->budget ? ", budget" : "",
         gpu->feedback ? ", cache feedback" : "", gpu->timestamp_bits != 0 ? ", timestamps" : "");
@@ -226,8 +225,11 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     // Barriers are slow on llvmpipe, which has no memory that is faster when shared.
     atomic_init(&gpu->attention_off, gpu->base.info.kind == INF_DEVICE_SOFTWARE);
     examine_subgroups(gpu);
-    gpu->matrices =
-        vk_find_matrices(gpu, has_extension(gpu, VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME));
+    const struct vk_matrix_extensions matrices = {
+        .khr = has_extension(gpu, "VK_KHR_cooperative_matrix"),
+        .subgroups = has_extension(gpu, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME),
+        .nv = has_extension(gpu, VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME)};
+    gpu->matrices = vk_find_matrices(gpu->api, gpu->physical, matrices);
     // The number of invocations in a work group: llvmpipe computes eight at the same time, GPUs 16
     // to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;

@@ -52,8 +52,7 @@ static bool load_instance_entries(struct vk_instance_api *api, PFN_vkGetInstance
 #define LOAD(name) all = set_entry(&api->name, get(api->instance, "vk" #name)) && all;
     VK_INSTANCE_ENTRIES(LOAD)
 #undef LOAD
-    (void)set_entry(&api->list_matrices,
-                    get(api->instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV"));
+    api->find_entry = get;
     return all;
 }
 
@@ -84,6 +83,11 @@ const struct vk_instance_api *vk_instance_api(void)
 {
     pthread_once(&once, create_instance);
     return process_api.instance != VK_NULL_HANDLE ? &process_api : NULL;
+}
+
+void vk_instance_entry(void *entry, const struct vk_instance_api *api, const char *name)
+{
+    (void)set_entry(entry, api->find_entry(api->instance, name));
 }
 
 enum inf_code vk_device_api_load(struct vk_device_api *api, VkDevice device, struct inf_error *err)

@@ -84,8 +84,7 @@
 struct vk_instance_api {
     VkInstance instance;
     VK_INSTANCE_ENTRIES(VK_ENTRY_MEMBER)
-    // Of VK_NV_cooperative_matrix: only for GPUs that have it. NULL: no driver has it.
-    PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesNV list_matrices;
+    PFN_vkGetInstanceProcAddr find_entry; // of the loader; for entry points of extensions
 };
 
 struct vk_device_api {
@@ -103,6 +102,10 @@ enum inf_code vk_api_prepare(const char *loader, const char *drivers,
 // Returns the instance of this process, which the first call creates. Returns NULL if there is no
 // loader or no driver. Valid until the process ends. Any thread.
 const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;
+
+// Sets *entry, a function pointer, to the entry point called `name`, which a GPU with a certain
+// extension has; NULL if no driver has it.
+void vk_instance_entry(void *entry, const struct vk_instance_api *api, const char *name);
 
 // Looks up the entry points of a device.
 //

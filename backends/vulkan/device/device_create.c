@@ -38,12 +38,10 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
         .pNext = &bytes,
         .shaderIntegerDotProduct = VK_TRUE};
-    VkPhysicalDeviceCooperativeMatrixFeaturesNV matrices = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV,
-        .pNext = gpu->byte_products ? (void *)&products : &bytes,
-        .cooperativeMatrix = VK_TRUE};
-    bool has_matrices = gpu->matrices == VK_MATRICES_NV;
-    const char *extensions[4];
+    struct vk_matrix_features matrices;
+    const void *features = vk_matrix_features_chain(
+        &matrices, gpu->matrices.method, gpu->byte_products ? (void *)&products : &bytes);
+    const char *extensions[3 + VK_MATRIX_EXTENSIONS_MAX];
     uint32_t extension_count = 0;
     if (gpu->import_alignment != 0)
         extensions[extension_count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
@@ -51,10 +49,10 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         extensions[extension_count++] = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
     if (gpu->byte_products)
         extensions[extension_count++] = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
-    if (has_matrices)
-        extensions[extension_count++] = VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    for (uint32_t i = 0; i < matrices.extension_count; i++)
+        extensions[extension_count++] = matrices.extensions[i];
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                               .pNext = has_matrices ? (const void *)&matrices : matrices.pNext,
+                               .pNext = features,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue,
                                .enabledExtensionCount = extension_count,

@@ -10,6 +10,7 @@
 #include "backends/device/backend.h"
 #include "backends/vulkan/device/api.h"
 #include "backends/vulkan/device/fused_shaders.h"
+#include "backends/vulkan/device/matrices.h"
 #include "backends/vulkan/device/variant.h"
 
 struct inf_race_results;
@@ -30,13 +31,6 @@ struct vk_device;
 // A submission that is expected to take longer than this is split into several, so that other
 // programs can run between them and a run can be cancelled.
 #define VK_SLICE_NS (20 * INF_NS_PER_MS)
-
-// How shaders multiply whole matrices of 16-bit floats (shaders/lib/matrix.glsl).
-enum vk_matrices {
-    VK_MATRICES_NONE,  // not at all
-    VK_MATRICES_LOOPS, // by loops, which any device can run; only tests choose this
-    VK_MATRICES_NV,    // by the instructions of VK_NV_cooperative_matrix
-};
 
 struct vk_gpu {
     struct inf_device base;
@@ -71,9 +65,9 @@ struct vk_gpu {
     bool texel_triples; // true: texel views may have three components
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
     bool subgroup_tiles;
-    uint32_t subgroup_size; // invocations in a subgroup; 0: no subgroup arithmetic
-    enum vk_matrices matrices;
-    bool feedback;       // true: the driver reports which pipelines came from its cache
+    uint32_t subgroup_size;      // invocations in a subgroup; 0: no subgroup arithmetic
+    struct vk_matrices matrices; // that shaders can multiply by instructions
+    bool feedback;               // true: the driver reports which pipelines came from its cache
     bool texels;         // true: floats are faster to read through texel views than from buffers
     uint64_t backoff_ns; // usually VK_BACKOFF_NS
     uint64_t hang_ns;    // usually VK_HANG_NS

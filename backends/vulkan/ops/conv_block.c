@@ -9,7 +9,10 @@ struct group_shader {
     uint32_t invocations;
     uint32_t pixels;        // of an invocation
     uint32_t last_constant; // the specialisation constant behind those that all shaders have
-    uint32_t subgroup;      // invocations of a subgroup; 0: the shader has no such constant
+    // The constants behind that one: the invocations of a subgroup, and the sizes of the matrices
+    // that it multiplies. All 0: the shader has no such constants.
+    uint32_t subgroup;
+    struct vk_matrices matrices;
     uint32_t rows, columns; // pixels and vectors of four channels of the work group
 };
 
@@ -22,7 +25,8 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
         .variant = {group->shader,
                     {conv->activation.function, group->pixels, window.in_c % 4 == 0,
                      window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
-                     vk_conv_added_mode(conv), group->last_constant, group->subgroup},
+                     vk_conv_added_mode(conv), group->last_constant, group->subgroup,
+                     group->matrices.m, group->matrices.n, group->matrices.k},
                     .group_size = group->invocations},
         .cost = vk_conv_macs(conv)};
     INF_TRY(vk_conv_bind_operands(lowering, &dispatch, conv, err));
@@ -57,11 +61,14 @@ enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
     return emit_groups(lowering, conv, &blocks, out_built, err);
 }
 
-// The numbers by which rows of conv_matrix.comp in shared memory are longer than the block.
-#define MATRIX_GAP 8u
+// Returns the size of a work group of conv_matrix.comp.
+static uint32_t count_matrix_invocations(const struct vk_gpu *gpu)
+{
+    return MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size;
+}
 
 // Returns the bytes of shared memory that conv_matrix.comp needs for blocks of this size.
-static uint32_t matrix_shared_bytes(uint32_t rows, uint32_t channels)
+static uint32_t count_matrix_bytes(uint32_t rows, uint32_t channels)
 {
     uint32_t factors = MATRIX_DEPTH * (rows + MATRIX_GAP + channels + MATRIX_GAP);
     uint32_t results = rows * (channels + MATRIX_GAP);
@@ -71,12 +78,28 @@ static uint32_t matrix_shared_bytes(uint32_t rows, uint32_t channels)
 bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice)
 {
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
-    uint32_t subgroup = gpu->subgroup_size, block = MATRIX_SIDES * MATRIX_SIDE;
-    return gpu->matrices != VK_MATRICES_NONE && subgroup != 0 &&
-           MATRIX_SIDE * MATRIX_SIDE % subgroup == 0 &&
-           MATRIX_SIDES * MATRIX_SIDES * subgroup <= limits->maxComputeWorkGroupInvocations &&
-           matrix_shared_bytes(block * choice->pixels, block * choice->vectors) <=
-               limits->maxComputeSharedMemorySize;
+    const struct vk_matrices *matrices = &gpu->matrices;
+    if (matrices->method == VK_MATRICES_NONE || gpu->subgroup_size == 0)
+        return false;
+    uint32_t rows = MATRIX_SIDES * matrices->m * choice->pixels;
+    uint32_t channels = MATRIX_SIDES * matrices->n * choice->vectors;
+    // All invocations copy equally many vectors of four values, and have equally many sums.
+    return rows * MATRIX_DEPTH / 4 % count_matrix_invocations(gpu) == 0 &&
+           matrices->m * matrices->n % gpu->subgroup_size == 0 &&
+           count_matrix_invocations(gpu) <= limits->maxComputeWorkGroupInvocations &&
+           count_matrix_bytes(rows, channels) <= limits->maxComputeSharedMemorySize;
+}
+
+static enum inf_shader_index find_matrix_shader(enum vk_matrix_method method)
+{
+    switch (method) {
+    case VK_MATRICES_KHR:
+        return INF_SHADER_CONV_MATRIX_KHR;
+    case VK_MATRICES_NV:
+        return INF_SHADER_CONV_MATRIX_NV;
+    default:
+        return INF_SHADER_CONV_MATRIX;
+    }
 }
 
 enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
@@ -84,15 +107,15 @@ enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *con
                                struct inf_error *err)
 {
     const struct vk_gpu *gpu = lowering->gpu;
-    const struct group_shader matrices = {
-        .shader =
-            gpu->matrices == VK_MATRICES_NV ? INF_SHADER_CONV_MATRIX_NV : INF_SHADER_CONV_MATRIX,
-        .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
-        .pixels = choice->pixels,
-        .last_constant = choice->vectors,
-        .subgroup = gpu->subgroup_size,
-        .rows = MATRIX_SIDES * MATRIX_SIDE * choice->pixels,
-        .columns = MATRIX_SIDES * MATRIX_SIDE * choice->vectors / 4};
+    const struct vk_matrices *each = &gpu->matrices;
+    const struct group_shader matrices = {.shader = find_matrix_shader(each->method),
+                                          .invocations = count_matrix_invocations(gpu),
+                                          .pixels = choice->pixels,
+                                          .last_constant = choice->vectors,
+                                          .subgroup = gpu->subgroup_size,
+                                          .matrices = *each,
+                                          .rows = MATRIX_SIDES * each->m * choice->pixels,
+                                          .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
     return emit_groups(lowering, conv, &matrices, out_built, err);
 }
 

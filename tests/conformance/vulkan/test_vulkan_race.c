@@ -243,7 +243,7 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     inf_device_unref(&device);
 }
 
-// Loops play the instructions that multiply matrices.
+// On most software devices, loops play the instructions that multiply matrices.
 Test(vulkan_race, multiplies_matrices_as_ref_does)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -251,7 +251,8 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
     const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1};
     if (!gpu->half_storage || !gpu->half_arithmetic)
         cr_skip_test("the device has no 16-bit arithmetic");
-    gpu->matrices = VK_MATRICES_LOOPS;
+    if (gpu->matrices.method == VK_MATRICES_NONE)
+        gpu->matrices = (struct vk_matrices){VK_MATRICES_LOOPS, 16, 16, 16};
     if (!vk_can_use_matrices(gpu, &least))
         cr_skip_test("the device has no subgroups, or too little shared memory");
     uint32_t tested = 0;
@@ -285,7 +286,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
 
 Test(vulkan_race, multiplies_matrices_only_within_the_limits_of_the_device)
 {
-    struct vk_gpu gpu = {.matrices = VK_MATRICES_NV, .subgroup_size = 32};
+    struct vk_gpu gpu = {.matrices = {VK_MATRICES_NV, 16, 16, 16}, .subgroup_size = 32};
     VkPhysicalDeviceLimits *limits = &gpu.properties.limits;
     const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1}, more = {VK_CONV_MATRICES, 2, 1};
     limits->maxComputeSharedMemorySize = LEAST_MATRIX_BYTES;
@@ -300,10 +301,15 @@ Test(vulkan_race, multiplies_matrices_only_within_the_limits_of_the_device)
     limits->maxComputeWorkGroupInvocations++;
     gpu.subgroup_size = 24; // does not divide a matrix
     cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    gpu.matrices.m = 8; // half of the invocations would have nothing to copy
+    gpu.subgroup_size = 64;
+    limits->maxComputeWorkGroupInvocations = 256;
+    cr_expect_not(vk_can_use_matrices(&gpu, &least));
+    cr_expect(vk_can_use_matrices(&gpu, &more));
     gpu.subgroup_size = 0; // no subgroups
     cr_expect_not(vk_can_use_matrices(&gpu, &least));
     gpu.subgroup_size = 32;
-    gpu.matrices = VK_MATRICES_NONE;
+    gpu.matrices = (struct vk_matrices){VK_MATRICES_NONE, 0, 0, 0};
     cr_expect_not(vk_can_use_matrices(&gpu, &least));
 }
 
