@@ -126,12 +126,14 @@ static void free_text(char **text)
 }
 
 // Returns the folder of the model file `name`. The other files of the model must be in this folder.
-static struct inf_shard_place place_beside(int directory_fd, const char *name)
+static struct inf_shard_place place_beside(int directory_fd, const char *name,
+                                           const struct inf_import_options *options)
 {
     const char *slash = strrchr(name, '/');
     return (struct inf_shard_place){.directory_fd = directory_fd,
                                     .folder = name,
-                                    .folder_length = slash != NULL ? (int)(slash - name) + 1 : 0};
+                                    .folder_length = slash != NULL ? (int)(slash - name) + 1 : 0,
+                                    .opened = options != NULL ? options->opened : NULL};
 }
 
 static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_info *info,
@@ -147,7 +149,7 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
     INF_TRY(inf_json_parse(&root, text, size, name, err));
     free_text(&text);
 
-    struct inf_shard_place place = place_beside(directory_fd, name);
+    struct inf_shard_place place = place_beside(directory_fd, name, options);
     struct inf_json document = inf_json_root(root);
     bool is_layers = false;
     INF_TRY(check_document(&document, name, &is_layers, err));
@@ -219,7 +221,7 @@ enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_mod
     if (is_json(&beginning))
         return import_json(out_graph, info, directory_fd, name,
                            options != NULL ? options : &defaults, err);
-    struct inf_shard_place place = place_beside(directory_fd, name);
+    struct inf_shard_place place = place_beside(directory_fd, name, options);
     if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size}))
         return import_onnx(out_graph, info, &place, name, options, err);
     if (inf_tflite_looks_like((struct inf_span){beginning.bytes, beginning.size}))

@@ -233,6 +233,7 @@ static enum inf_code load_signature(const struct inf_load *whole,
                             .options = whole->options,
                             .progress = &silent,
                             .location = whole->location, // borrowed
+                            .files = whole->files,       // borrowed
                             .config = whole->config,
                             .allow = whole->allow,
                             .pinned = whole->pinned,
@@ -318,6 +319,7 @@ static enum inf_code run_load(struct inf_load *load, struct inf_error *err)
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     if (job->model.unchanged)
         return INF_OK;
+    INF_TRY(inf_load_source_list_files(load, err));
     INF_TRY(inf_load_source_read_config(load, err));
     // If only the settings `versions` or `labels` changed, the loaded version stays as it is.
     job->model.unchanged = job->base != NULL && job->base == job->model.known &&
@@ -350,13 +352,8 @@ static enum inf_code run_load(struct inf_load *load, struct inf_error *err)
     load->served->kernels_due =
         !job->model.takes_kernels &&
         inf_background_kernels_count_due(load->options->devices) != races_due;
-    // A directory that was being written or deleted may have been read in part, for example without
-    // its check.
-    if (job->base == NULL && inf_model_location_changed(&load->location))
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s': its files changed while they were read; wanted files "
-                               "that stay as they are during a load",
-                               job->name);
+    if (job->base == NULL)
+        INF_TRY(inf_load_source_check_unchanged(load, err));
     INF_TRY(inf_load_source_persist(load, err));
     job->model.served = load->served;
     load->served = NULL;
@@ -378,6 +375,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
     inf_load_source_end_save(&load, code, err);
     if (load.journal_key != 0)
         inf_load_journal_end(options->journal, load.journal_key);
+    inf_read_files_destroy(&load.files);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
     inf_model_description_unref(&load.description);

@@ -22,7 +22,6 @@
 #include "daemon/model/directory.h"
 #include "proto/core/span.h"
 
-#define CHECK_FOLDER  "check"
 #define PIECE_BYTES   ((size_t)1 << 20)
 #define FOLDERS_DEPTH 4u
 // The most entries that are hashed, so that a huge directory cannot occupy the loader.
@@ -87,7 +86,7 @@ static bool is_import_file(const char *name, bool is_top)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
            !(is_top && (inf_model_is_plan(name) || strcmp(name, INF_MODEL_CONFIG_FILE) == 0 ||
-                        strcmp(name, CHECK_FOLDER) == 0));
+                        strcmp(name, INF_MODEL_CHECK_FOLDER) == 0));
 }
 
 static enum inf_code add_directory(struct contents *contents, int fd, const char *label,

@@ -13,9 +13,10 @@
 
 #include "backends/exec/trial_run.h"
 #include "backends/storage/file.h"
+#include "daemon/model/directory.h"
 #include "proto/npy/npy.h"
 
-#define FOLDER "check"
+#define FOLDER INF_MODEL_CHECK_FOLDER
 // The most bytes of one array, which bounds the memory of a check.
 #define ARRAY_BYTES_MAX (256u << 20)
 // The tolerance if the check folder has no file `tolerance`. It covers the differences between

@@ -16,6 +16,9 @@
 // The end of the name of a plan that was made ahead (inferctl compile).
 #define INF_MODEL_PLAN_SUFFIX ".plan"
 
+// The folder with the check of a model, beside the model file.
+#define INF_MODEL_CHECK_FOLDER "check"
+
 // Returns true if `name` is that of a plan.
 bool inf_model_is_plan(const char *name);
 

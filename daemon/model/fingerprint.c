@@ -14,9 +14,6 @@
 
 #include "proto/core/attributes.h"
 
-// The most entries that one fingerprint covers, so that a huge directory cannot occupy the thread.
-#define ENTRIES_MAX 16384u
-
 // Mixes a number into a hash. Multiplying by an odd factor modulo 2^64 maps different numbers to
 // different results, so no information is lost; the shift lets high bits change low ones.
 static uint64_t mix_number(uint64_t hash, uint64_t number)
@@ -85,14 +82,19 @@ static uint64_t sum_directory(int fd, const char *skipped, uint32_t depth, uint3
 
 uint64_t inf_fingerprint_entry(int directory_fd, const char *name)
 {
-    uint32_t left = ENTRIES_MAX;
+    uint32_t left = INF_FINGERPRINT_ENTRIES_MAX;
+    return inf_fingerprint_entry_within(directory_fd, name, &left);
+}
+
+uint64_t inf_fingerprint_entry_within(int directory_fd, const char *name, uint32_t *left)
+{
     inf_role_check_may_block();
-    return sum_entry(directory_fd, name, 0, &left);
+    return sum_entry(directory_fd, name, 0, left);
 }
 
 uint64_t inf_fingerprint_directory(int directory_fd, const char *skipped)
 {
-    uint32_t left = ENTRIES_MAX;
+    uint32_t left = INF_FINGERPRINT_ENTRIES_MAX;
     inf_role_check_may_block();
     int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return (fd >= 0 ? sum_directory(fd, skipped, 1, &left) : 0) | 1;

@@ -22,5 +22,6 @@ enum inf_code inf_beside_open(int *out_fd, uint64_t *out_bytes, char path[INF_BE
     if (location.data[0] == '/' || strstr(path + place->folder_length, "..") != NULL)
         return inf_fail(err, INF_DENIED, "external location '%.200s' leaves the model's folder",
                         path + place->folder_length);
+    inf_open_sink_note(place->opened, path);
     return inf_file_open_beneath(out_fd, out_bytes, place->directory_fd, path, err);
 }

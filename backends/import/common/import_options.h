@@ -11,6 +11,7 @@
 #include "backends/graph/pass/pass.h"
 
 struct inf_model_description;
+struct inf_open_sink;
 
 // A model input that the caller sets to a constant. The graph has no such input.
 struct inf_bound_input {
@@ -47,6 +48,9 @@ struct inf_import_options {
     // Receives one reference to what the file says about itself, if the model was imported. Not
     // written for formats without a description. NULL: not wanted.
     struct inf_model_description **description;
+    // Receives the paths of the files that the model file names, such as those with its weights,
+    // before they are read (backends/import/common/shards.h). NULL: not wanted.
+    const struct inf_open_sink *opened;
     const atomic_bool *cancelled; // checked between nodes; NULL: the import cannot be cancelled
 };
 

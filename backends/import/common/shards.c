@@ -79,6 +79,12 @@ enum inf_code inf_tally_read(struct inf_tally *tally, int fd, const char *name, 
     return INF_OK;
 }
 
+void inf_open_sink_note(const struct inf_open_sink *sink, const char *path)
+{
+    if (sink != NULL)
+        sink->note(sink->context, path);
+}
+
 // Opens a shard. Its name must be a plain file name in the folder of the model.
 static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
                                 const struct inf_shard_place *place, const char *name,
@@ -91,6 +97,7 @@ static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
     if ((size_t)snprintf(path, sizeof path, "%.*s%s", place->folder_length, place->folder, name) >=
         sizeof path)
         return inf_fail(err, INF_INVALID, "shard '%s': the name is too long", name);
+    inf_open_sink_note(place->opened, path);
     enum inf_code code =
         inf_file_open_beneath(out_fd, out_size_bytes, place->directory_fd, path, err);
     return code == INF_OK ? INF_OK : inf_error_prefix(err, code, "weights");

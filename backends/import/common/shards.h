@@ -30,11 +30,22 @@ enum inf_code inf_tally_read(struct inf_tally *tally, int fd, const char *name, 
                              void *buffer, size_t size,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Receives the paths of files before they are read. Called on the importing thread only.
+struct inf_open_sink {
+    void (*note)(void *context, const char *path);
+    void *context;
+};
+
+// Notes a path if `sink` is not NULL.
+void inf_open_sink_note(const struct inf_open_sink *sink, const char *path);
+
 // The folder that contains the shards (weight files): a path below an open directory.
 struct inf_shard_place {
     int directory_fd;
     const char *folder; // "a/b/", not terminated: only the first folder_length bytes belong to it
     int folder_length;  // length of the folder's path; 0: the directory itself is the folder
+    // Receives the path below the directory of each file that is opened; NULL: not wanted.
+    const struct inf_open_sink *opened;
 };
 
 struct inf_shards;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backends/import/common/shards.h"
 #include "backends/registry.h"
 #include "backends/storage/record.h"
 #include "daemon/load/load_plan.h"
@@ -100,6 +101,11 @@ void inf_load_graph_offer_plan(const struct inf_load *load, struct inf_served *s
         served->plan_key = served->cache_key;
 }
 
+static void note_opened(void *context, const char *path)
+{
+    inf_read_files_note(context, path);
+}
+
 enum inf_code inf_load_graph_read(struct inf_load *load, struct inf_error *err)
 {
     struct inf_sequence_lengths parsed;
@@ -109,11 +115,13 @@ enum inf_code inf_load_graph_read(struct inf_load *load, struct inf_error *err)
                         load->config.sequence_lengths);
     for (uint32_t i = 0; i < parsed.count; i++)
         lengths[i] = (struct inf_sequence_length){parsed.names[i], parsed.counts[i]};
+    const struct inf_open_sink opened = {.note = note_opened, .context = load->files};
     const struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
                                               .signature = load->config.signature,
                                               .lengths = lengths,
                                               .length_count = parsed.count,
                                               .description = &load->description,
+                                              .opened = load->files != NULL ? &opened : NULL,
                                               .cancelled = &load->order->cancelled};
     inf_load_report(load->progress, load->location.version, "read", INF_LOAD_PERCENT_READ);
     if (!take_plan(load))

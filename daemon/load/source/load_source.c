@@ -103,6 +103,28 @@ void inf_load_source_end_save(struct inf_load *load, enum inf_code code, struct 
                                "directory");
 }
 
+enum inf_code inf_load_source_list_files(struct inf_load *load, struct inf_error *err)
+{
+    if (load->location.directory_fd < 0)
+        return INF_OK;
+    INF_TRY(inf_read_files_create(&load->files, &load->location, err));
+    // The check is read last, so a check that is being written must be found too.
+    if (load->location.has_directory)
+        inf_read_files_note(load->files, INF_MODEL_CHECK_FOLDER);
+    return INF_OK;
+}
+
+enum inf_code inf_load_source_check_unchanged(const struct inf_load *load, struct inf_error *err)
+{
+    char name[INF_READ_FILES_NAME];
+    if (load->files == NULL || !inf_read_files_find_changed(load->files, name))
+        return INF_OK;
+    return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                           "model '%s': '%.64s' changed while the model was loaded; wanted files "
+                           "that stay as they are during a load",
+                           load->job->name, name[0] != '\0' ? name : load->location.file);
+}
+
 // Reads the settings file of the model, and finds out who may use the model. If the settings are
 // wrong, that is admins only; the store uses it if it does not know better.
 static enum inf_code read_config_file(struct inf_load *load, struct inf_error *err) INF_MAY_BLOCK
@@ -138,6 +160,8 @@ enum inf_code inf_load_source_read_config(struct inf_load *load, struct inf_erro
             inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
             INF_ORIGIN_DEFAULT;
     }
+    if (load->files != NULL && load->config.labels_file[0] != '\0')
+        inf_read_files_note(load->files, load->config.labels_file);
     job->model.has_settings = true;
     job->model.settings = load->config;
     return inf_model_device_choose(&load->config, load->options->devices, job->model.default_device,

@@ -24,6 +24,21 @@ enum inf_code inf_load_source_save(struct inf_load *load,
 void inf_load_source_end_save(struct inf_load *load, enum inf_code code,
                               struct inf_error *err) INF_MAY_BLOCK;
 
+// Makes load->files, the list of the files that the load reads. Does nothing if the directory of the
+// model is not open, because the model is placed again.
+//
+// INF_EXHAUSTED  no memory.
+enum inf_code inf_load_source_list_files(struct inf_load *load,
+                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Fails if a file that the load read, or its check, is not what it was when the model was found. A
+// directory that was being written or deleted may have been read in part, for example without its
+// check.
+//
+// INF_UNAVAILABLE  (LOADING) the text names the file.
+enum inf_code inf_load_source_check_unchanged(const struct inf_load *load,
+                                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Reads the settings of the model: first those from its settings file, then those that admins set.
 // Sets load->config, the devices that it allows, and the settings in the job.
 //

@@ -8,6 +8,7 @@
 #include "daemon/load/kept_plan.h"
 #include "daemon/load/load_job.h"
 #include "daemon/model/devices.h"
+#include "daemon/model/read_files.h"
 #include "daemon/model/repository.h"
 #include "daemon/model/repository_save.h"
 
@@ -27,6 +28,9 @@ struct inf_load {
     const struct inf_load_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
+    // The files that the load reads. Owned by the load of the whole file, also in the loads of
+    // further signatures. NULL: the model is placed again, and its directory is not open.
+    struct inf_read_files *files;
     struct inf_model_config config;
     struct inf_allow_rules allow; // rules for allowed devices; the texts in them belong to `config`
     struct inf_device *pinned; // the device that the settings name, borrowed; NULL: choose the best

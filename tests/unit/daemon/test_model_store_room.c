@@ -93,28 +93,69 @@ Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
     inf_model_store_destroy(&store);
 }
 
-// The load waits for the answer about its room, which the test gives after the change.
+static void run_in_repository(const char *command)
+{
+    char line[256];
+    snprintf(line, sizeof line, "cd '%s' && %s", root, command);
+    cr_assert_eq(system(line), 0, "%s", line);
+}
+
+// Begins to load "a", runs `command` in the repository while the load waits for the answer about
+// its room, and returns how the load ends.
+static struct inf_load_event load_and_change(struct inf_model_store *store, const char *command,
+                                             uint64_t token) INF_ON_LOOP
+{
+    load_model(store, "a", token);
+    struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
+    cr_assert_eq(poll(&poller, 1, 20000), 1);
+    run_in_repository(command);
+    return next_end(store);
+}
+
 Test(model_store_room, files_that_change_during_a_load_are_not_served)
 {
+    static const struct {
+        const char *before, *during, *name;
+    } changes[] = {{"true", "touch -d 2001-02-03 a/1/w.bin", "'w.bin'"},
+                   {"cp a/1/model.json a/1/.x", "mv a/1/.x a/1/model.json", "'model.json'"},
+                   {"mkdir a/1/check", "rmdir a/1/check", "'check'"},
+                   {"true", "touch -d 2001-02-03 a/1/labels", "'labels'"}};
     inf_role_enter_loop();
     struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
     make_version("a", "1", KNOWN);
-    make_file("a/1/notes", "old", 3);
+    make_file("a/1/labels", "k\nl\n", 4);
+    make_file("a/model.conf", "labels_file = labels\n", 21);
     struct inf_model_store *store = make_governed_store(&budget);
-    load_model(store, "a", 1);
-    struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
-    cr_assert_eq(poll(&poller, 1, 20000), 1);
-    cr_assert_eq(unlink(path_of("a/1/notes")), 0);
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(changes); i++) {
+        run_in_repository(changes[i].before);
+        struct inf_load_event end = load_and_change(store, changes[i].during, i + 1);
+        cr_expect_eq(end.err.code, INF_UNAVAILABLE, "%s: %s", changes[i].during, end.err.text);
+        cr_expect_eq(end.err.reason, INF_REASON_LOADING);
+        cr_expect_not_null(strstr(end.err.text, changes[i].name), "%s", end.err.text);
+        struct inf_served *served = NULL;
+        struct inf_error err = {0};
+        cr_expect_neq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_OK);
+    }
+    load_model(store, "a", 9);
     struct inf_load_event end = next_end(store);
-    cr_expect_eq(end.err.code, INF_UNAVAILABLE, "%s", end.err.text);
-    cr_expect_eq(end.err.reason, INF_REASON_LOADING);
-    cr_expect_not_null(strstr(end.err.text, "changed while they were read"), "%s", end.err.text);
-    struct inf_served *served = NULL;
-    struct inf_error err = {0};
-    cr_expect_neq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_OK);
-    load_model(store, "a", 2);
-    end = next_end(store);
     cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_room, files_that_a_load_does_not_read_may_change)
+{
+    static const char *const commands[] = {"echo more >> a/1/log", "rm a/1/log", "touch a/1/lock",
+                                           "mkdir -p a/1/old/check && echo x > a/1/old/w.bin",
+                                           "echo y > a/1/old/w.bin"};
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
+    make_version("a", "1", KNOWN);
+    make_file("a/1/log", "old", 3);
+    struct inf_model_store *store = make_governed_store(&budget);
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(commands); i++) {
+        struct inf_load_event end = load_and_change(store, commands[i], i + 1);
+        cr_expect_eq(end.err.code, INF_OK, "%s: %s", commands[i], end.err.text);
+    }
     inf_model_store_destroy(&store);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/import/common/shards.h"
 #include "backends/import/import.h"
 #include "tests/support/models/onnx_writer.h"
 
@@ -350,6 +351,24 @@ Test(onnx, external_data_are_read_beside_the_model)
     const struct inf_value *weight = &graph->values[graph->nodes[0].inputs[1]];
     cr_assert_eq(memcmp(weight->data->data, numbers + 1, 12), 0);
     cr_assert_eq(info.file_bytes, size + 12);
+}
+
+static void copy_path(void *context, const char *path)
+{
+    snprintf(context, 64, "%s", path);
+}
+
+Test(onnx, paths_of_external_data_are_reported_before_they_are_opened)
+{
+    char path[64] = "";
+    const struct inf_open_sink opened = {.note = copy_path, .context = path};
+    const struct inf_import_options options = {.opened = &opened};
+    struct inf_pb_writer writer = open_external_model("sub/weights.bin", NULL, NULL);
+    write_file("model.onnx", writer.data, writer.size);
+    inf_pb_writer_fini(&writer);
+    cr_expect_eq(inf_model_import_with(&graph, NULL, folder_fd, "model.onnx", &options, &err),
+                 INF_NOT_FOUND);
+    cr_expect_str_eq(path, "sub/weights.bin");
 }
 
 Test(onnx, external_data_never_lead_out_of_the_folder)
