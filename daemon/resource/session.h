@@ -24,6 +24,7 @@ struct inf_session_lag {
     size_t outer, row_bytes;
     uint32_t room, count, rows;
     uint32_t positions[INF_SESSION_LAG_MAX];
+    uint32_t zeros_from; // all rows of the value from this one on are zeros; 0: not known
 };
 
 struct inf_session_tensor {

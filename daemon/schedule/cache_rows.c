@@ -12,6 +12,12 @@
 //   run              a b c .        a b c d
 //   commit           a b c d        a b c .     the buffers are swapped; `next` lags by row 3
 //
+// Some graphs set the rows behind the new ones to zero (GroupQueryAttention). A run in place does not,
+// because that would write the whole cache. In most runs they are zeros already: the new rows end
+// where those of the run before did, or behind. If not, or if that is not known, as in the first
+// run, they are compared with zero. If they differ, the results of the run must not be used: unused
+// rows count with the factor 0, and 0 * NaN is NaN.
+//
 // The tensor is copied whole if a run of another kind, or one that failed, has written to `next`,
 // or if another model of the session has written rows along another axis.
 #include "daemon/schedule/cache_rows.h"
@@ -54,6 +60,8 @@ enum inf_code inf_cache_rows_begin(struct inf_session_tensor *tensor,
     size_t size_bytes = layout->outer * layout->room * layout->row_bytes;
     bool lags = lags_by_rows(tensor, layout);
     INF_TRY(inf_session_buffer_reserve(&tensor->next, size_bytes, NULL, err));
+    if (!lags)
+        tensor->lag.zeros_from = 0;
     if (lags)
         copy_lag(tensor, layout);
     else
@@ -72,7 +80,8 @@ bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cac
                                     .row_bytes = layout->row_bytes,
                                     .room = layout->room,
                                     .count = (uint32_t)count,
-                                    .rows = rows};
+                                    .rows = rows,
+                                    .zeros_from = lag->zeros_from};
     for (size_t i = 0; i < count; i++) {
         int64_t room = layout->room, at = positions[i];
         if (layout->ring)
@@ -81,5 +90,31 @@ bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cac
             return false;
         lag->positions[i] = (uint32_t)at;
     }
+    return true;
+}
+
+// Returns true if all rows of the next value from row `first` on are zeros.
+static bool are_zeros(const struct inf_session_tensor *tensor,
+                      const struct inf_cache_layout *layout, size_t first)
+{
+    size_t bytes = (layout->room - first) * layout->row_bytes;
+    for (size_t i = 0; i < layout->outer; i++) {
+        const uint8_t *rows = tensor->next.data + (i * layout->room + first) * layout->row_bytes;
+        if (bytes > 0 && (rows[0] != 0 || memcmp(rows, rows + 1, bytes - 1) != 0))
+            return false;
+    }
+    return true;
+}
+
+bool inf_cache_rows_check_zeros(struct inf_session_tensor *tensor,
+                                const struct inf_cache_layout *layout)
+{
+    struct inf_session_lag *lag = &tensor->lag;
+    uint32_t end = lag->positions[0] + lag->rows;
+    if (lag->count != 1 || layout->ring)
+        return false;
+    if ((lag->zeros_from == 0 || end < lag->zeros_from) && !are_zeros(tensor, layout, end))
+        return false;
+    lag->zeros_from = end;
     return true;
 }

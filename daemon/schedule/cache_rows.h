@@ -28,4 +28,9 @@ enum inf_code inf_cache_rows_begin(struct inf_session_tensor *tensor,
 bool inf_cache_rows_note(struct inf_session_tensor *tensor, const struct inf_cache_layout *layout,
                          const int64_t *positions, size_t count, uint32_t rows) INF_NODISCARD;
 
+// Returns true if all rows behind those that inf_cache_rows_note() has noted are zeros. Compares
+// them if the runs before do not tell. Returns false if there are several positions.
+bool inf_cache_rows_check_zeros(struct inf_session_tensor *tensor,
+                                const struct inf_cache_layout *layout) INF_NODISCARD;
+
 #endif

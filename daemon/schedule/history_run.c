@@ -45,6 +45,7 @@ struct history_run {
     void *outputs[INF_LIMIT_TENSORS + 1];
     int64_t *positions; // where the run wrote rows over caches; in the worker's memory
     int32_t used;       // `length` as the run reads it
+    bool is_refused;    // the results must not be used; the job must be run in the usual way
 };
 
 // --- memory ---
@@ -101,18 +102,25 @@ static const struct inf_shape *find_positions_shape(const struct history_run *ru
     return &graph->values[graph->outputs[run->plan.job->output_count].value].shape;
 }
 
-// Notes the rows that a run has written over the caches.
-static void note_cache_rows(struct history_run *run, const struct inf_graph *graph)
+// Notes the rows that a run has written over the caches. Returns false if the graph would have
+// changed other rows too.
+static bool note_cache_rows(struct history_run *run, const struct inf_graph *graph)
 {
+    bool is_whole = true;
     const struct inf_shape *shape = find_positions_shape(run, graph);
     size_t count = (size_t)shape->dims[1];
     for (uint32_t i = 0; i < run->plan.state_count; i++) {
         struct inf_history_state *state = &run->plan.states[i];
         const struct inf_cache_layout layout = cache_layout(run, state);
         const int64_t *positions = run->positions + (shape->dims[0] == 1 ? 0 : i * count);
-        run->plan.job->outputs[state->output].lags =
+        struct inf_job_output *output = &run->plan.job->outputs[state->output];
+        output->lags =
             inf_cache_rows_note(state->tensor, &layout, positions, count, run->plan.rows);
+        if (run->plan.history->cache_zeros[state->input])
+            is_whole =
+                is_whole && output->lags && inf_cache_rows_check_zeros(state->tensor, &layout);
     }
+    return is_whole;
 }
 
 // Finds the buffer of a state, and copies the rows to a larger one if that is needed.
@@ -292,7 +300,7 @@ static enum inf_code run_bound(struct history_run *run,
     }
     job->history_room = run->plan.room;
     if (run->plan.overwrites)
-        note_cache_rows(run, inf_executable_graph(executable));
+        run->is_refused = !note_cache_rows(run, inf_executable_graph(executable));
     for (uint32_t i = 0; i < run->plan.state_count; i++) {
         const struct inf_history_state *state = &run->plan.states[i];
         struct inf_job_output *output = &job->outputs[state->output];
@@ -385,9 +393,12 @@ enum inf_code inf_history_run(struct inf_job *job, const struct inf_history_reso
     }
     code = run_bound(&run, executable);
     inf_model_release(job->served->model, &executable);
-    if (code == INF_INVALID && run.plan.history->checks_positions && !run.plan.overwrites) {
-        // The rows may have to be written elsewhere; if not, the usual way fails in the same way.
+    // The rows may have to be written elsewhere; if not, the usual way fails in the same way.
+    if (code == INF_INVALID && run.plan.history->checks_positions && !run.plan.overwrites)
+        run.is_refused = true;
+    if (run.is_refused) {
         inf_job_forget_history(job);
+        job->result.flags &= ~(uint32_t)INF_INFER_RECOMPUTED;
         inf_fault_init(&job->result.fault);
         *out_done = false;
         return INF_OK;

@@ -189,6 +189,34 @@ class DecodingOperators(unittest.TestCase):
         with self.assertRaisesRegex(inferd.Error, 'no history'):
             session.rewind(2)
 
+    def test_group_query_attention_sets_unused_rows_of_a_cache_to_zero(self):
+        """Unused rows of a cache have the weight 0, and 0 * NaN is NaN. A request that sends the
+        cache is the reference: it computes the whole graph. The sizes of steps and histories are
+        those of a client that goes back, and the token that it takes back is NaN or infinite."""
+        self.start(add_group_query, 2, mask=True)
+        shape = (1, 2, CACHE, SIZE)
+        for value in (numpy.nan, numpy.inf, -numpy.inf, 3e38):
+            given = {name: numpy.full(shape, value, numpy.float32) for name in PAIRS.values()}
+            cache = {name: array.copy() for name, array in given.items()}
+            with self.client.session(self.pairs) as session:
+                for at, count, bad in ((0, 3, 0), (3, 1, 0), (4, 2, 1), (4, 1, 0), (5, 1, 0),
+                                       (6, 1, 1), (2, 2, 0), (4, 1, 0), (3, 1, 0)):
+                    inputs = {name: x[:, at : at + count].copy() for name, x in self.x.items()}
+                    if bad:
+                        inputs['k'][:, -1] = inputs['v'][:, -1] = value
+                    inputs['mask'] = numpy.ones((1, at + count), numpy.int64)
+                    wanted = self.client.infer('decoder', {**inputs, **cache})
+                    got = session.infer('decoder', {**inputs, **given}, ['y'])
+                    numpy.testing.assert_allclose(got['y'], wanted['y'], atol=1e-5)
+                    self.assertTrue(bad or numpy.isfinite(got['y']).all())
+                    cache = {name: wanted[output] for output, name in self.pairs.items()}
+                    given = {}
+                inputs['mask'] = numpy.ones((1, 5), numpy.int64)
+                wanted = self.client.infer('decoder', {**inputs, **cache})
+                got = session.infer('decoder', inputs, list(self.pairs))
+                for output in self.pairs:
+                    numpy.testing.assert_allclose(got[output], wanted[output], atol=1e-5)
+
     def test_attention(self):
         self.start(add_attention, 2)
         self.check_steps()

@@ -43,6 +43,7 @@ static void find_appended(const struct inf_graph *graph, struct inf_history *his
             history->caches[input] = (uint8_t)i;
             history->cache_axes[input] = (uint8_t)append.axis;
             history->cache_rings[input] = append.ring;
+            history->cache_zeros[input] = append.kept != INF_VALUE_NONE;
             history->has_caches = true;
         }
     }

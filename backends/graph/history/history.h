@@ -26,7 +26,9 @@ struct inf_history {
     uint8_t caches[INF_LIMIT_TENSORS];
     uint8_t cache_axes[INF_LIMIT_TENSORS];
     bool cache_rings[INF_LIMIT_TENSORS]; // positions in the cache count modulo its rows
-    bool grows;                          // an output has more rows than its input
+    // The graph sets all rows of the cache behind the new ones to zero.
+    bool cache_zeros[INF_LIMIT_TENSORS];
+    bool grows; // an output has more rows than its input
     bool has_caches;
     // Inputs of each run tell where its new rows begin. A run in which that is not behind the rows
     // of the history fails with INF_INVALID. It must be made in the usual way.
@@ -60,7 +62,7 @@ bool inf_history_overwrites(const struct inf_history_request *request);
 // memory. If the run writes over caches, the graph has one more output, behind the others: the
 // positions of the rows as i64 [caches, positions], in the order of the inputs; [1, positions] if
 // all caches have the same. Caches are such memory too; zeros that the graph writes behind the new
-// rows of a cache are left out. Other inputs that contain the length are as large as for the
+// rows of a cache are left out, so the caller uses the results only if these rows are zeros. Other inputs that contain the length are as large as for the
 // greatest length, with zeros behind what a request gives. Sets *out_rows to the number of new
 // rows. The caller destroys *out_graph. The bytes of the graph's constants must be in memory.
 //
