@@ -7,16 +7,20 @@
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Returns the next entry whose served model has races of kernels due; NULL: none has. A model that
-// is being loaded or placed comes later.
+// Returns the entry whose served model has races of kernels due and may begin them first; NULL: none
+// has. Models whose races were not disturbed come first, and the others in the order of their next
+// attempts, so that a model that is always disturbed delays no other one. A model that is being
+// loaded or placed comes later.
 static struct inf_model_entry *find_due(const struct inf_model_store *store)
 {
+    struct inf_model_entry *first = NULL;
     for (uint32_t i = 0; i < store->table.count; i++) {
         struct inf_model_entry *entry = store->table.entries[i];
-        if (entry->served != NULL && entry->served->kernels_due && entry->pending == 0)
-            return entry;
+        if (entry->served != NULL && entry->served->kernels_due && entry->pending == 0 &&
+            (first == NULL || entry->kernels_after_ns < first->kernels_after_ns))
+            first = entry;
     }
-    return NULL;
+    return first;
 }
 
 uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns)
@@ -24,8 +28,8 @@ uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now
     struct inf_model_entry *entry = find_due(store);
     if (entry == NULL)
         return store->kernels_race ? now_ns + INF_STORE_KERNELS_RETRY_NS : UINT64_MAX;
-    if (now_ns < store->kernels_after_ns)
-        return store->kernels_after_ns;
+    if (now_ns < entry->kernels_after_ns)
+        return entry->kernels_after_ns;
     // Without memory for the race, the rules' choices stay until the next call.
     if (store->races == 0 && inf_store_submit_kernel_race(store, entry, NULL) == INF_OK)
         entry->served->kernels_due = false;
@@ -38,14 +42,15 @@ void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_mode
     bool is_served = entry != NULL && entry->served == job->base;
     bool places = is_served && job->race.kernels_changed && !job->race.disturbed;
     store->kernels_race = false;
-    if (!job->race.disturbed)
-        store->kernels_gave_up = 0;
-    else if (is_served) {
+    if (is_served && !job->race.disturbed) {
+        entry->kernels_gave_up = 0;
+        entry->kernels_after_ns = 0;
+    } else if (is_served) {
         entry->served->kernels_due = true;
-        store->kernels_after_ns =
-            inf_clock_ns() + (INF_STORE_KERNELS_RETRY_NS << store->kernels_gave_up);
-        if (store->kernels_gave_up < INF_STORE_KERNELS_DOUBLINGS)
-            store->kernels_gave_up++;
+        entry->kernels_after_ns =
+            inf_clock_ns() + (INF_STORE_KERNELS_RETRY_NS << entry->kernels_gave_up);
+        if (entry->kernels_gave_up < INF_STORE_KERNELS_DOUBLINGS)
+            entry->kernels_gave_up++;
     }
     if (places && entry->pending == 0) {
         const struct inf_store_load load = {.config = entry->served->config, .takes_kernels = true};

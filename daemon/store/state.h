@@ -16,8 +16,6 @@ struct inf_model_store {
     struct inf_idle_gate idle_gate;       // lets races run while no request is served
     uint32_t races;                       // number of races that are queued or running
     bool kernels_race;                    // one of them is a race of kernels
-    uint64_t kernels_after_ns; // no race of kernels begins before this time (inf_clock_ns())
-    uint32_t kernels_gave_up;  // races of kernels in a row that requests disturbed
     const struct inf_log *log;
     const struct inf_device_list *devices;
     struct inf_device *default_device;       // borrowed; NULL: each model gets its best device

@@ -29,7 +29,10 @@ struct inf_model_entry {
     // Number of loads, inspections and compilations of this model that are queued or running.
     uint32_t pending;
     uint32_t races; // number of races of this model that are queued or running
-    bool outside;   // the model was not loaded from the repository
+    // No race of its kernels begins before this time (inf_clock_ns()); 0: none was disturbed.
+    uint64_t kernels_after_ns;
+    uint32_t kernels_gave_up; // races of its kernels in a row that requests disturbed
+    bool outside;             // the model was not loaded from the repository
     // An admin has this model loaded from a file, no load of it has succeeded yet, and the
     // repository is not known to have it.
     bool is_new;

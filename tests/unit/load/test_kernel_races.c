@@ -132,6 +132,40 @@ Test(kernel_races, come_ever_later_on_a_machine_that_is_never_idle)
     inf_model_store_destroy(&store);
 }
 
+Test(kernel_races, of_a_model_that_is_always_disturbed_delay_no_other_model)
+{
+    static const char *const three[] = {"a", "b", "c"};
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store_of(three, 3);
+    struct inf_served *served[3];
+    for (size_t i = 0; i < 3; i++)
+        served[i] = find_model(store, three[i]);
+    for (uint32_t i = 0; i < INF_STORE_KERNELS_DOUBLINGS; i++)
+        finish_race(store, entry_of(store, "a"), served[0], false, true);
+    finish_race(store, entry_of(store, "b"), served[1], false, true);
+    uint64_t now_ns = inf_clock_ns(), next_ns = inf_store_start_kernel_race(store, now_ns);
+    cr_expect_leq(next_ns, now_ns + INF_STORE_KERNELS_RETRY_NS, "the next attempt is that of b");
+    cr_expect_eq(inf_model_store_races(store), 0u);
+    served[2]->kernels_due = true;
+    (void)inf_store_start_kernel_race(store, now_ns);
+    cr_expect_not(served[2]->kernels_due, "c races at once");
+    wait_until_settled(store);
+    cr_expect(served[0]->kernels_due && served[1]->kernels_due);
+    // The end of a race of another model does not bring the next attempt of a forward.
+    finish_race(store, entry_of(store, "c"), served[2], false, false);
+    (void)inf_store_start_kernel_race(store, now_ns + INF_STORE_KERNELS_RETRY_NS);
+    cr_expect_not(served[1]->kernels_due, "the wait of b is over");
+    cr_expect(served[0]->kernels_due);
+    wait_until_settled(store);
+    finish_race(store, entry_of(store, "b"), served[1], false, true);
+    (void)inf_store_start_kernel_race(store, now_ns + 3 * INF_STORE_KERNELS_RETRY_NS);
+    wait_until_settled(store);
+    cr_expect(served[0]->kernels_due, "a waits longer");
+    for (size_t i = 0; i < 3; i++)
+        inf_served_unref(&served[i]);
+    inf_model_store_destroy(&store);
+}
+
 Test(kernel_races, run_one_after_the_other)
 {
     static const char *const three[] = {"a", "b", "c"};
