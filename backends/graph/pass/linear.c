@@ -104,6 +104,19 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
     return graph->values[value].data->data;
 }
 
+// Returns the bytes that a changed copy of the filter adds to the graph: 0 if only this node reads
+// the filter, because the copy then replaces it.
+static size_t count_copied_bytes(const struct inf_rewrite *rewrite, uint32_t node)
+{
+    uint32_t filter = rewrite->graph->nodes[node].inputs[1];
+    return rewrite->uses[filter] > 1 ? rewrite->graph->values[filter].data->size_bytes : 0;
+}
+
+static bool may_copy_filter(const struct inf_rewrite *rewrite, uint32_t node)
+{
+    return count_copied_bytes(rewrite, node) <= *rewrite->copy_budget_bytes;
+}
+
 // Returns a copy of the filter of a convolution or matrix product in which the elements of each
 // channel are multiplied by its scale; NULL if there is no memory.
 static struct inf_blob *scale_filter(const struct inf_graph *graph, const struct inf_linear *linear,
@@ -150,6 +163,7 @@ static enum inf_code replace_filter(struct inf_rewrite *rewrite, uint32_t node,
     // a copy, because adding the new constant may reallocate the array of values
     const struct inf_shape shape = old->shape;
     uint32_t value;
+    *rewrite->copy_budget_bytes -= count_copied_bytes(rewrite, node);
     INF_TRY(inf_rewrite_add_const(rewrite, old->name, INF_DTYPE_F32, &shape, data, &value));
     return inf_rewrite_set_input(rewrite, node, 1, value);
 }
@@ -165,7 +179,9 @@ static enum inf_code fail_without_memory(const struct inf_rewrite *rewrite,
 enum inf_code inf_linear_scale_filter(struct inf_rewrite *rewrite, const struct inf_linear *linear,
                                       const double *scale, bool *done)
 {
-    *done = true;
+    *done = may_copy_filter(rewrite, linear->node);
+    if (!*done)
+        return INF_OK;
     struct inf_blob *filter = scale_filter(rewrite->graph, linear, scale, done);
     if (filter == NULL)
         return fail_without_memory(rewrite, linear);
@@ -180,6 +196,9 @@ enum inf_code inf_linear_apply(struct inf_rewrite *rewrite, const struct inf_lin
 {
     struct inf_graph *graph = rewrite->graph;
     bool finite = true;
+    *done = scale == NULL || may_copy_filter(rewrite, linear->node);
+    if (!*done)
+        return INF_OK;
     struct inf_blob *bias = make_bias(graph, linear, scale, offset, &finite);
     struct inf_blob *filter = scale == NULL ? NULL : scale_filter(graph, linear, scale, &finite);
     *done = finite && bias != NULL && (scale == NULL || filter != NULL);

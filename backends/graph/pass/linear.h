@@ -51,16 +51,17 @@ const float *inf_linear_per_channel(const struct inf_graph *graph, const struct 
                                     uint32_t value, size_t *stride);
 
 // Multiplies the filter's element i by scale[i / inner % channels]. To scale input channels, the
-// caller sets `inner` and `channels` to those of the inputs. If a weight would not be finite, *done
-// is false and nothing changes.
+// caller sets `inner` and `channels` to those of the inputs. If a weight would not be finite, or if
+// other nodes read the filter and the budget for copies is spent, *done is false and nothing
+// changes.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_linear_scale_filter(struct inf_rewrite *rewrite, const struct inf_linear *linear,
                                       const double *scale, bool *done) INF_NODISCARD;
 
 // Replaces y by y * scale[c] + offset[c], where y is the result before the activation and c its
-// channel. If `scale` is NULL, all scales are 1. If a weight would not be finite, *done is false
-// and nothing changes.
+// channel. If `scale` is NULL, all scales are 1. *done is false, and nothing changes, for the
+// reasons of inf_linear_scale_filter().
 enum inf_code inf_linear_apply(struct inf_rewrite *rewrite, const struct inf_linear *linear,
                                const double *scale, const double *offset, bool *done) INF_NODISCARD;
 

@@ -23,6 +23,10 @@
 // bits once, and too small for a hostile file.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
 #define FOLD_GROWTH      4u
+// Bytes that scaled copies of shared filters may add: the constants of the model divided by
+// COPY_DIVISOR. Detection heads whose convolutions share filters, but not the normalisation behind
+// them, need less; without a limit, N convolutions of one filter would have N copies of it.
+#define COPY_DIVISOR 2u
 // Limit of the work of all folds, in units of inf_node_work(): FOLD_EXTRA_WORK, which is about half
 // a second of the reference kernels, plus FOLD_WORK_EACH_BYTE for each byte of the constants.
 #define FOLD_EXTRA_WORK     ((uint64_t)1 << 26)
@@ -164,11 +168,13 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
     INF_TRY(inf_graph_verify(graph, err));
     uint64_t const_bytes = INF_MIN(inf_graph_cost(graph).const_bytes, SIZE_MAX / 8);
     size_t fold_budget_bytes = FOLD_EXTRA_BYTES + FOLD_GROWTH * (size_t)const_bytes;
+    size_t copy_budget_bytes = (size_t)const_bytes / COPY_DIVISOR;
     uint64_t fold_budget_work = FOLD_EXTRA_WORK + FOLD_WORK_EACH_BYTE * const_bytes;
     struct inf_rewrite rewrite = {.graph = graph,
                                   .evaluator = options->evaluator,
                                   .cancelled = options->cancelled,
                                   .fold_budget_bytes = &fold_budget_bytes,
+                                  .copy_budget_bytes = &copy_budget_bytes,
                                   .fold_budget_work = &fold_budget_work,
                                   .err = err};
     bool changed = true;

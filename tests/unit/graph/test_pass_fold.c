@@ -381,3 +381,57 @@ Test(fold_operand, leaves_what_it_would_change)
         node(graph, INF_OP_CONV2D, "conv", y, floats(graph, INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4)));
     expect_unfused(graph, INF_PASS_FOLD_OPERAND);
 }
+
+// --- filters that several convolutions read ---
+
+// Makes a graph of `count` convolutions of one filter of 16 bytes. Each has a multiplication by the
+// same two factors behind it or, if `before` is set, before it. All constants have 24 bytes.
+static struct inf_graph *shared_filter(uint32_t count, bool before)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4, 4, 2));
+    uint32_t w = floats(graph, INF_SHAPE(1, 1, 2, 2), 1, 2, 3, 4);
+    uint32_t factors = floats(graph, INF_SHAPE(2), 10, 100);
+    for (uint32_t i = 0; i < count; i++) {
+        char name[16];
+        uint32_t y = x;
+        for (int step = 0; step < 2; step++) {
+            bool scales = (step == 0) == before;
+            y = node(graph, scales ? INF_OP_BINARY : INF_OP_CONV2D, "n", y, scales ? factors : w);
+            if (scales)
+                last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+        }
+        snprintf(name, sizeof name, "y%u", i);
+        add_output(graph, name, y);
+    }
+    return graph;
+}
+
+// Copies of the filter may have half of the bytes of all constants. The last convolution that reads
+// a filter needs no copy. A bias of 8 bytes for each folded multiplication is not counted.
+Test(shared_filters, are_copied_within_a_budget)
+{
+    for (int before = 0; before < 2; before++) {
+        enum inf_pass pass = before ? INF_PASS_FOLD_OPERAND : INF_PASS_FOLD_BATCH_NORM;
+        struct inf_graph *graph = shared_filter(2, before);
+        run_only(graph, pass);
+        cr_expect_eq(graph->node_count, 4, "12 bytes are less than a copy");
+        inf_graph_destroy(&graph);
+
+        graph = shared_filter(20, before);
+        floats(graph, INF_SHAPE(2), 1, 2); // the constants have 32 bytes, half of which are a copy
+        run_only(graph, pass);
+        cr_expect_eq(graph->node_count, 39);
+        const struct inf_node *first = &graph->nodes[0],
+                              *last = &graph->nodes[graph->node_count - 1];
+        cr_expect_eq(data_of(graph, first->inputs[1])[0], 10);
+        cr_expect_eq(data_of(graph, (before ? last : last - 1)->inputs[1])[0], 1);
+        inf_graph_destroy(&graph);
+
+        graph = shared_filter(2, before);
+        floats(graph, INF_SHAPE(2), 1, 2);
+        run_only(graph, pass);
+        cr_expect_eq(graph->node_count, 2, "one copy; the other filter replaces the original");
+        inf_graph_destroy(&graph);
+    }
+}
