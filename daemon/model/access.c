@@ -16,11 +16,11 @@
 // cannot be read.
 typedef int find_number(const char *name, char *buffer, uint32_t *out_number);
 
-// Databases say in several ways that they have no such name; see getpwnam_r(3).
+// Databases say in several ways that they have no such name. getpwnam_r(3) also lists EPERM and
+// EBADF, but with these a database cannot be read: the GNU library returns 0 for unknown names.
 static int name_errno(int error)
 {
-    bool unknown = error == 0 || error == ESRCH || error == EBADF || error == EPERM;
-    return unknown ? ENOENT : error;
+    return error == 0 || error == ESRCH ? ENOENT : error;
 }
 
 static int find_user(const char *name, char *buffer, uint32_t *out_number)

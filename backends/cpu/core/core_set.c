@@ -83,15 +83,18 @@ static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
 {
     uint64_t now_ns = inf_clock_ns();
     uint64_t due_ns = atomic_load_explicit(&set->count_again_ns, memory_order_relaxed);
-    // One thread counts. Relaxed memory order is enough, because the count guards no other data.
+    // One thread counts at a time, however long a count takes, so that no count is stored after a
+    // later one. The acquire and release order the stores of `cores` by different threads.
     if (now_ns < due_ns ||
-        !atomic_compare_exchange_strong_explicit(
-            &set->count_again_ns, &due_ns, now_ns + (uint64_t)INF_CPU_FOLLOW_MS * INF_NS_PER_MS,
-            memory_order_relaxed, memory_order_relaxed))
+        !atomic_compare_exchange_strong_explicit(&set->count_again_ns, &due_ns, INF_CPU_COUNTING,
+                                                 memory_order_acquire, memory_order_relaxed))
         return;
     uint32_t usable = set->count_usable();
     uint32_t cores = usable < set->usable ? INF_MIN(usable, set->cores_most) : set->cores_most;
     atomic_store_explicit(&set->cores, cores, memory_order_relaxed);
+    atomic_store_explicit(&set->count_again_ns,
+                          now_ns + (uint64_t)INF_CPU_FOLLOW_MS * INF_NS_PER_MS,
+                          memory_order_release);
 }
 
 static uint32_t find_share(const struct inf_cpu_core_set *set)

@@ -24,6 +24,7 @@
 
 // How often the cores that the process may use are counted, while there are runs.
 #define INF_CPU_FOLLOW_MS 250u
+#define INF_CPU_COUNTING  UINT64_MAX
 
 struct inf_cpu_helper;
 
@@ -39,7 +40,8 @@ struct inf_cpu_core_set {
     uint32_t usable;     // cores that the process might use when the set was initialised
     // Returns how many cores the process may use at present: inf_cores_usable(), except in tests.
     uint32_t (*count_usable)(void);
-    _Atomic uint64_t count_again_ns; // time on the clock of inf_clock_ns() of the next count
+    // Time on the clock of inf_clock_ns() of the next count; INF_CPU_COUNTING: a thread counts.
+    _Atomic uint64_t count_again_ns;
     // For the operators of XNNPACK: all `threads` threads, for one call at a time. NULL if
     // `threads` is 1.
     pthreadpool_t pool;

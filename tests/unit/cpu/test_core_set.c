@@ -153,6 +153,45 @@ Test(core_set, follows_the_cores_that_the_process_may_use)
     inf_cpu_core_set_fini(&set);
 }
 
+// A set, a number of calls, and what a count finds while it takes longer than the time between two.
+static struct inf_cpu_core_set *slow_set;
+static uint32_t slow_calls;
+
+static uint32_t count_slowly(void)
+{
+    uint32_t found = read_usable();
+    slow_calls++;
+    if (slow_calls > 1)
+        return found;
+    // Another run begins, and there are fewer cores. The first count does not know that.
+    usleep(2 * INF_CPU_FOLLOW_MS * 1000);
+    atomic_store(&usable, 1);
+    inf_cpu_core_set_begin_run(slow_set, 1);
+    inf_cpu_core_set_end_run(slow_set, 1);
+    return found;
+}
+
+Test(core_set, counts_do_not_overlap)
+{
+    struct inf_cpu_core_set set;
+    open_set(&set);
+    set.count_usable = count_slowly;
+    slow_set = &set;
+    atomic_store(&usable, 2);
+    inf_cpu_core_set_begin_run(&set, 1);
+    cr_expect_eq(slow_calls, 1u, "the run that began meanwhile did not count");
+    cr_expect_eq(set.cores, 2u);
+    inf_cpu_core_set_end_run(&set, 1);
+    inf_cpu_core_set_begin_run(&set, 1);
+    cr_expect_eq(slow_calls, 2u);
+    cr_expect_eq(set.cores, 1u);
+    inf_cpu_core_set_end_run(&set, 1);
+    inf_cpu_core_set_begin_run(&set, 1);
+    cr_expect_eq(slow_calls, 2u, "the next count is not due yet");
+    inf_cpu_core_set_end_run(&set, 1);
+    inf_cpu_core_set_fini(&set);
+}
+
 // A set may have more threads than there are cores if the caller says so. It keeps them until there
 // are fewer cores than at the start.
 Test(core_set, with_more_threads_than_cores_follows_too)

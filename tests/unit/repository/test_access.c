@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of users and groups, and the groups of a client.
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,6 +40,55 @@ Test(access, finds_the_numbers_of_names)
     // A list without names is a list.
     cr_expect(resolve_lists(",", "").is_restricted);
     cr_expect(resolve_lists("", " ;").is_restricted);
+}
+
+// What the databases of users and groups answer; -1: they are the system's.
+static int database_errno = -1;
+
+// These replace the functions of the C library in this program.
+int getpwnam_r(const char *name, struct passwd *entry, char *buffer, size_t size,
+               struct passwd **found)
+{
+    int (*real)(const char *, struct passwd *, char *, size_t, struct passwd **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getpwnam_r");
+    if (database_errno < 0)
+        return real(name, entry, buffer, size, found);
+    *found = NULL;
+    return database_errno;
+}
+
+int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t size,
+               struct group **found)
+{
+    int (*real)(const char *, struct group *, char *, size_t, struct group **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getgrnam_r");
+    if (database_errno < 0)
+        return real(name, entry, buffer, size, found);
+    *found = NULL;
+    return database_errno;
+}
+
+Test(access, databases_that_cannot_be_read_are_no_unknown_names)
+{
+    static const struct {
+        int error;
+        enum inf_code code;
+    } cases[] = {{0, INF_INVALID},         {ENOENT, INF_INVALID},    {ESRCH, INF_INVALID},
+                 {EPERM, INF_UNAVAILABLE}, {EBADF, INF_UNAVAILABLE}, {ENOMEM, INF_UNAVAILABLE},
+                 {EIO, INF_UNAVAILABLE},   {ERANGE, INF_UNAVAILABLE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int group = 0; group < 2; group++) {
+            struct inf_access access;
+            struct inf_error err = {0};
+            database_errno = cases[i].error;
+            cr_expect_eq(
+                inf_access_resolve(&access, group ? "" : "daemon", group ? "games" : "", &err),
+                cases[i].code, "%s: %s", strerror(cases[i].error), err.text);
+            const char *text = cases[i].code == INF_INVALID ? "there is no" : "cannot be looked up";
+            cr_expect_not_null(strstr(err.text, text), "%s", err.text);
+            cr_expect(access.is_restricted && access.user_count + access.group_count == 0);
+        }
+    }
 }
 
 Test(access, refuses_what_is_no_name)
