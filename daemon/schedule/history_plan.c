@@ -186,8 +186,10 @@ static bool fits_session(const struct inf_history_plan *plan, uint32_t room)
 bool inf_history_plan_room(struct inf_history_plan *plan, int64_t rows)
 {
     uint64_t wanted = INF_MAX((uint64_t)plan->length, 4) + (uint64_t)rows;
-    uint64_t longest = INF_MAX(
-        wanted, inf_session_max_length(plan->job->session, plan->job->served->config.max_length));
+    uint64_t longest = wanted;
+    if (!plan->ignores_limit)
+        longest = INF_MAX(wanted, inf_session_max_length(plan->job->session,
+                                                         plan->job->served->config.max_length));
     plan->room = plan->states[0].tensor->room;
     for (uint32_t i = 0; i < plan->state_count; i++)
         if (plan->states[i].tensor->room != plan->room || plan->states[i].tensor->shrinks)
@@ -200,6 +202,7 @@ bool inf_history_plan_room(struct inf_history_plan *plan, int64_t rows)
     plan->room = plan->step == INF_HISTORY_STEP_LEAST && longest > wanted
                      ? (uint32_t)longest
                      : inf_history_round_room(longest, plan->step);
-    // The last step is tried in any case, so that the failure says what is too large.
-    return plan->step == INF_HISTORY_STEP_LEAST || fits_session(plan, plan->room);
+    // The last attempt is made in any case, so that the failure says what is too large.
+    return (plan->step == INF_HISTORY_STEP_LEAST && longest == wanted) ||
+           fits_session(plan, plan->room);
 }

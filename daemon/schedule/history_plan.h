@@ -21,7 +21,7 @@ struct inf_history_state {
     uint8_t *memory;         // the buffer that the run reads and extends
 };
 
-// The caller sets the first two members, and `step` for inf_history_plan_room().
+// The caller sets the first two members, and `step` and `ignores_limit` for inf_history_plan_room().
 struct inf_history_plan {
     struct inf_job *job;
     const struct inf_history *history;
@@ -29,6 +29,7 @@ struct inf_history_plan {
     const uint8_t *state_outputs; // history->caches if `overwrites` is set, else history->outputs
     uint32_t length, room, rows;  // rows in use, of a buffer, and new ones
     uint32_t step;                // see inf_history_round_room()
+    bool ignores_limit; // new buffers have room for this request, not for the longest history
     uint32_t state_count;
     struct inf_history_state states[INF_LIMIT_TENSORS];
     struct inf_shape shapes[INF_LIMIT_TENSORS]; // of the inputs, for an empty history
@@ -51,8 +52,8 @@ bool inf_history_plan_appending(struct inf_history_plan *plan, int64_t *rows);
 uint32_t inf_history_round_room(uint64_t rows, uint32_t step);
 
 // Sets the number of rows of the buffers: that of the buffers in use, if `rows` new rows fit. New
-// buffers have room for the longest history that the session or the model's settings allow. Returns
-// false if there is no such number.
+// buffers have room for the longest history that the session or the model's settings allow, unless
+// plan->ignores_limit is set. Returns false if there is no such number.
 bool inf_history_plan_room(struct inf_history_plan *plan, int64_t rows);
 
 #endif

@@ -326,10 +326,16 @@ static enum inf_code find_appending(struct history_run *run, int64_t rows,
                                     struct inf_error *err) INF_MAY_BLOCK
 {
     static const uint32_t steps[] = {0, INF_HISTORY_ROOM_LEAST, INF_HISTORY_STEP_LEAST};
-    uint32_t refused_room = 0;
+    const struct inf_job *job = run->plan.job;
+    uint32_t refused_room = 0, count = INF_ARRAY_LENGTH(steps);
     *out_found = false;
-    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(steps); i++) {
-        run->plan.step = steps[i];
+    // The longest history that settings allow may be too long for the session, or for a table of
+    // the model. The buffers then grow like those without a limit.
+    if (inf_session_max_length(job->session, job->served->config.max_length) != 0)
+        count *= 2;
+    for (uint32_t i = 0; i < count; i++) {
+        run->plan.step = steps[i % INF_ARRAY_LENGTH(steps)];
+        run->plan.ignores_limit = i >= INF_ARRAY_LENGTH(steps);
         if (!inf_history_plan_room(&run->plan, rows) || run->plan.room == refused_room)
             continue;
         enum inf_code code = acquire_executable(run, run->resources->options, executable, err);

@@ -132,6 +132,23 @@ class DecodingMemory(unittest.TestCase):
             self.feed(session, rows)
             self.assertEqual(self.charged(), 400 * ROW_BYTES)
 
+    def test_max_length_may_be_above_the_size_of_a_table(self):
+        """The buffers then grow as without it, and no step copies the history."""
+        for settings, options in (('max_length = 4000\n', {}), ('', {'max_length': 500})):
+            self.start(settings, positions=400)
+            session = self.session(**options)
+            for rows, room in (100, 256), (100, 256), (100, 320), (20, 320), (60, 384):
+                self.feed(session, rows)
+                self.assertEqual(self.charged(), room * ROW_BYTES)
+
+    def test_max_length_may_be_more_than_a_session_keeps(self):
+        """The limit of a session is 1 GiB."""
+        self.start('max_length = 100000\n')
+        session = self.session()
+        for rows in 100, 100:
+            self.feed(session, rows)
+            self.assertEqual(self.charged(), 256 * ROW_BYTES)
+
     def test_max_length_is_reserved_and_not_exceeded(self):
         self.start('max_length = 700\n')
         session = self.session()

@@ -523,7 +523,9 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
         inf_history_refusals_have(&model->refusals, hash, room))
         return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
     enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);
-    // Later requests of the same shapes need not try again.
+    // Later requests of the same shapes need not try again. The other errors may pass: memory and
+    // budgets change, and a run that was cancelled says nothing. INF_RANGE means that the rows are
+    // too few, but the list has those that are too many.
     if (code == INF_UNSUPPORTED)
         inf_history_refusals_add(&model->refusals, hash, room);
     return code;
