@@ -19,8 +19,8 @@
 // does not exist. A symbolic link counts by its own inode and is not followed.
 uint64_t inf_fingerprint_entry(int directory_fd, const char *name) INF_MAY_BLOCK;
 
-// Does what inf_fingerprint_entry() does, and covers at most *left entries. *left is decremented for
-// each entry; if it is 0 afterwards, the fingerprint may not cover all of them.
+// Does what inf_fingerprint_entry() does, and covers at most *left entries. *left is decremented
+// for each entry; if it is 0 afterwards, the fingerprint may not cover all of them.
 uint64_t inf_fingerprint_entry_within(int directory_fd, const char *name,
                                       uint32_t *left) INF_MAY_BLOCK;
 

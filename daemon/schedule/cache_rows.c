@@ -12,11 +12,11 @@
 //   run              a b c .        a b c d
 //   commit           a b c d        a b c .     the buffers are swapped; `next` lags by row 3
 //
-// Some graphs set the rows behind the new ones to zero (GroupQueryAttention). A run in place does not,
-// because that would write the whole cache. In most runs they are zeros already: the new rows end
-// where those of the run before did, or behind. If not, or if that is not known, as in the first
-// run, they are compared with zero. If they differ, the results of the run must not be used: unused
-// rows count with the factor 0, and 0 * NaN is NaN.
+// Some graphs set the rows behind the new ones to zero (GroupQueryAttention). A run in place does
+// not, because that would write the whole cache. In most runs they are zeros already: the new rows
+// end where those of the run before did, or behind. If not, or if that is not known, as in the
+// first run, they are compared with zero. If they differ, the results of the run must not be used:
+// unused rows count with the factor 0, and 0 * NaN is NaN.
 //
 // The tensor is copied whole if a run of another kind, or one that failed, has written to `next`,
 // or if another model of the session has written rows along another axis.

@@ -21,7 +21,8 @@ struct inf_history_state {
     uint8_t *memory;         // the buffer that the run reads and extends
 };
 
-// The caller sets the first two members, and `step` and `ignores_limit` for inf_history_plan_room().
+// The caller sets the first two members, and `step` and `ignores_limit` for
+// inf_history_plan_room().
 struct inf_history_plan {
     struct inf_job *job;
     const struct inf_history *history;

@@ -7,10 +7,10 @@
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Returns the entry whose served model has races of kernels due and may begin them first; NULL: none
-// has. Models whose races were not disturbed come first, and the others in the order of their next
-// attempts, so that a model that is always disturbed delays no other one. A model that is being
-// loaded or placed comes later.
+// Returns the entry whose served model has races of kernels due and may begin them first; NULL:
+// none has. Models whose races were not disturbed come first, and the others in the order of their
+// next attempts, so that a model that is always disturbed delays no other one. A model that is
+// being loaded or placed comes later.
 static struct inf_model_entry *find_due(const struct inf_model_store *store)
 {
     struct inf_model_entry *first = NULL;

@@ -9,14 +9,15 @@
 
 // Delay until the next race of a model after one that gave up because requests were served all the
 // time. It doubles with each further race of the model in a row that gives up, at most
-// INF_STORE_KERNELS_DOUBLINGS times, to 43 minutes: each attempt costs a copy of the model in memory.
+// INF_STORE_KERNELS_DOUBLINGS times, to 43 minutes: each attempt costs a copy of the model in
+// memory.
 #define INF_STORE_KERNELS_RETRY_NS  (UINT64_C(10) * INF_NS_PER_S)
 #define INF_STORE_KERNELS_DOUBLINGS 8u
 
 // Starts a race of kernels for one served model some of whose kernels were chosen by rules. Starts
 // none if there is no such model, if another race is queued or running, or too early after races of
-// each such model that gave up. Returns the time of the next call; UINT64_MAX: no call is needed before the next
-// load ends.
+// each such model that gave up. Returns the time of the next call; UINT64_MAX: no call is needed
+// before the next load ends.
 uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
 // Handles the end of a race of kernels. If the kernels changed, places the model of the entry

@@ -55,16 +55,17 @@ struct inf_history_request {
 // request->room rows, and false if it appends rows.
 bool inf_history_overwrites(const struct inf_history_request *request);
 
-// Builds the graph that computes the same as `graph` for every length of the history up to
-// `room` minus the new rows. Its inputs are those of `graph` and, behind them, the length (an i32
-// scalar). In an input of which an output returns a longer form, the used rows are followed by rows
-// that must be finite, and the run writes the new rows behind the used ones; that output is this
-// memory. If the run writes over caches, the graph has one more output, behind the others: the
-// positions of the rows as i64 [caches, positions], in the order of the inputs; [1, positions] if
-// all caches have the same. Caches are such memory too; zeros that the graph writes behind the new
-// rows of a cache are left out, so the caller uses the results only if these rows are zeros. Other inputs that contain the length are as large as for the
-// greatest length, with zeros behind what a request gives. Sets *out_rows to the number of new
-// rows. The caller destroys *out_graph. The bytes of the graph's constants must be in memory.
+// Builds the graph that computes the same as `graph` for every length of the history up to `room`
+// minus the new rows. Its inputs are those of `graph` and, behind them, the length (an i32 scalar).
+// In an input of which an output returns a longer form, the used rows are followed by rows that
+// must be finite, and the run writes the new rows behind the used ones; that output is this memory.
+// If the run writes over caches, the graph has one more output, behind the others: the positions of
+// the rows as i64 [caches, positions], in the order of the inputs; [1, positions] if all caches
+// have the same. Caches are such memory too; zeros that the graph writes behind the new rows of a
+// cache are left out, so the caller uses the results only if these rows are zeros. Other inputs
+// that contain the length are as large as for the greatest length, with zeros behind what a request
+// gives. Sets *out_rows to the number of new rows. The caller destroys *out_graph. The bytes of the
+// graph's constants must be in memory.
 //
 // INF_UNSUPPORTED  the graph computes with the history in a way that is not known here, or the
 //                  shapes do not fit.

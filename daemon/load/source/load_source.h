@@ -24,8 +24,8 @@ enum inf_code inf_load_source_save(struct inf_load *load,
 void inf_load_source_end_save(struct inf_load *load, enum inf_code code,
                               struct inf_error *err) INF_MAY_BLOCK;
 
-// Makes load->files, the list of the files that the load reads. Does nothing if the directory of the
-// model is not open, because the model is placed again.
+// Makes load->files, the list of the files that the load reads. Does nothing if the directory of
+// the model is not open, because the model is placed again.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_load_source_list_files(struct inf_load *load,

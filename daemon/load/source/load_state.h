@@ -7,8 +7,8 @@
 #include "backends/import/import.h"
 #include "daemon/load/kept_plan.h"
 #include "daemon/load/load_job.h"
+#include "daemon/load/source/read_files.h"
 #include "daemon/model/devices.h"
-#include "daemon/model/read_files.h"
 #include "daemon/model/repository.h"
 #include "daemon/model/repository_save.h"
 

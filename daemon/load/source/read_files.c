@@ -5,7 +5,7 @@
 // files that it reads are listed, as they are when they are opened.
 //
 // If the directory has more files than a fingerprint covers, each change of its stamp counts.
-#include "daemon/model/read_files.h"
+#include "daemon/load/source/read_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
