@@ -141,12 +141,32 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 
 // --- packing the weights ---
 
+// Makes all panels share one array of zeros as their biases. Each executable of a model has biases
+// of its own, so zeros for every column would be in memory once for each shape class.
+static enum inf_code share_zero_bias(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                     struct inf_error *err)
+{
+    size_t widest = 0;
+    for (size_t p = 0; p < conv->panel_count; p++)
+        widest = INF_MAX(widest, conv->panels[p].width);
+    float *zeros;
+    INF_TRY(inf_native_alloc_floats(&zeros, step, widest, err));
+    for (size_t i = 0; i < widest; i++)
+        zeros[i] = 0.0f;
+    for (size_t p = 0; p < conv->panel_count; p++)
+        conv->panels[p].part.bias = zeros;
+    return INF_OK;
+}
+
 // Fills the arrays of biases and slopes with the values of one panel after the other. The values of
-// each panel are padded to the width of the panel.
+// each panel are padded to the width of the panel. Without a bias and without slopes, all panels
+// share one array.
 static enum inf_code fill_bias_and_slopes(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                           const float *bias, size_t width, struct inf_error *err)
 {
     bool slopes = inf_native_epilogue_has_slopes(&conv->epilogue);
+    if (bias == NULL && !slopes)
+        return share_zero_bias(conv, step, err);
     float *at;
     INF_TRY(inf_native_alloc_floats(&at, step, width * (slopes ? 2 : 1), err));
     for (size_t p = 0; p < conv->panel_count; p++) {

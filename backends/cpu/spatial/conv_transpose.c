@@ -384,11 +384,10 @@ static enum inf_code pack_direct(struct transpose *op, struct inf_cpu_step *step
                                             .transposed = true};
     matrix.groups = op->columns / matrix.columns;
     float *repeated;
-    INF_TRY(inf_native_alloc_floats(&repeated, step, matrix.columns, err));
+    INF_TRY(inf_native_alloc_floats(&repeated, step, bias != NULL ? matrix.columns : 0, err));
     for (size_t i = 0; i < matrix.columns && bias != NULL; i++)
         repeated[i] = bias[i % window->big_channels];
-    if (bias != NULL)
-        matrix.bias = repeated;
+    matrix.bias = repeated;
     INF_TRY(inf_conv_packed_init_matrix(&op->packed, step, &matrix, err));
     op->is_direct = true;
     op->product_count = 0;

@@ -176,6 +176,37 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     inf_graph_destroy(&single.graph);
 }
 
+// Every executable of a model has programs of its own, so what a program keeps beside the shared
+// pack counts once for each shape class. Zeros for 4100 columns would take 16 KiB. The last panel
+// is narrower than the others.
+Test(cpu, keeps_no_zeros_for_every_column_of_a_product_without_bias)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    static const float matrix[4100] = {[0] = 2, [4099] = -3};
+    struct inf_blob *x = inf_blob_create(sizeof(float));
+    struct inf_blob *y = inf_blob_create(sizeof(matrix));
+    const float *results = y->data;
+    *(float *)x->data = 5;
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1));
+    add_constant(&single, &INF_SHAPE(1, 4100), matrix, NULL);
+    add_node(&single, INF_OP_MATMUL);
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_program *program = program_of(device, &single, 1);
+    if (inf_program_packed_form(program, single.node, 1) != NULL)
+        cr_assert_lt(inf_program_weight_bytes(program), 4096u);
+    cr_assert_eq(run_program(program, &single, x->data, y->data, (struct inf_run){0}), INF_OK);
+    cr_assert_eq(results[0], 10.0f);
+    cr_assert_eq(results[2048], 0.0f);
+    cr_assert_eq(results[4099], -15.0f);
+    inf_blob_unref(&x);
+    inf_blob_unref(&y);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
 // Constants that runs read only in packed form may be freed. They must be restored unchanged.
 Test(cpu, runs_without_the_constants_that_it_packed)
 {
