@@ -214,10 +214,12 @@ void serving_show_fairness(struct figures *figures, const struct serving_options
 // 32 MiB of constants: a run of a single row is limited by reading them from memory
 #define BATCH_LAYERS 8
 #define CLIENTS      16
+#define CROWD_ROUNDS 9
 
 struct batching {
     double alone_p50_us; // median time of a request if one client sends one row at a time
-    double crowd_rows;   // rows per second of many clients with one row each
+    // Rows per second of many clients with one row each, divided by those of the best static batch.
+    double crowd_ratio;
     // Rows per second of the best number of clients that send the best number of rows in a request.
     double best_rows;
     unsigned best_clients, best;
@@ -262,6 +264,21 @@ static void find_best_static(struct batching *found, const struct rpc_daemon *da
         }
 }
 
+// Compares CLIENTS clients of a row each with the best static batch, in alternating rounds. The
+// speed of a shared machine changes within seconds, so only neighbouring measurements are compared.
+// The rates that found the best batch are not used: the highest of many overstates the rate.
+static void compare_crowd(struct batching *found, const struct rpc_daemon *daemon, unsigned ms)
+{
+    double best[CROWD_ROUNDS];
+    double ratios[CROWD_ROUNDS];
+    for (int i = 0; i < CROWD_ROUNDS; i++) {
+        best[i] = count_rows(daemon, found->best_clients, found->best, ms);
+        ratios[i] = count_rows(daemon, CLIENTS, 1, ms) / best[i];
+    }
+    found->best_rows = serving_quantile(best, CROWD_ROUNDS, 0.5);
+    found->crowd_ratio = serving_quantile(ratios, CROWD_ROUNDS, 0.5);
+}
+
 // With the default settings, every core may serve a client with a batch of its own.
 static void show_default_batching(struct figures *figures, unsigned ms)
 {
@@ -269,13 +286,13 @@ static void show_default_batching(struct figures *figures, unsigned ms)
     struct batching found = {0};
     start_batching(&daemon, (const char *[]){"--backends=cpu,ref", "--batch-rows-max=16", NULL});
     find_best_static(&found, &daemon, 2, ms);
-    found.crowd_rows = count_rows(&daemon, CLIENTS, 1, 2 * ms);
+    compare_crowd(&found, &daemon, ms);
     const struct figure lines[] = {
         {"default settings: rows in the best static batch", found.best, "", FIGURE_NONE, 0},
         {"clients that send such batches", found.best_clients, "", FIGURE_NONE, 0},
         {"rows in such batches", found.best_rows, "/s", FIGURE_NONE, 0},
-        {"rows of 16 clients with one each, of the best static", found.crowd_rows / found.best_rows,
-         "x", FIGURE_AT_LEAST, 0.9},
+        {"rows of 16 clients with one each, of the best static", found.crowd_ratio, "x",
+         FIGURE_AT_LEAST, 0.9},
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         figures_add(figures, &lines[i]);
@@ -298,14 +315,14 @@ void serving_show_batching(struct figures *figures, const struct serving_options
     }
     found.alone_p50_us = serving_quantile(alone, 5, 0.5);
     find_best_static(&found, &daemon, 1, ms);
-    found.crowd_rows = count_rows(&daemon, CLIENTS, 1, 2 * ms);
+    compare_crowd(&found, &daemon, ms);
     double without = count_rows(&plain, CLIENTS, 1, ms);
     const struct figure lines[] = {
         {"rows in the best static batch", found.best, "", FIGURE_NONE, 0},
         {"rows of one client in such batches", found.best_rows, "/s", FIGURE_NONE, 0},
         {"rows of 16 clients, none together", without, "/s", FIGURE_NONE, 0},
-        {"rows of 16 clients with one each, of the best static", found.crowd_rows / found.best_rows,
-         "x", FIGURE_AT_LEAST, 0.9},
+        {"rows of 16 clients with one each, of the best static", found.crowd_ratio, "x",
+         FIGURE_AT_LEAST, 0.9},
         {"one client with one row, p50, over batches forbidden",
          100 * (found.alone_p50_us / serving_quantile(beside, 5, 0.5) - 1), "%", FIGURE_AT_MOST, 5},
     };
