@@ -139,6 +139,15 @@
 // The vectors of four channels that a work group of conv_split.comp computes.
 #define SPLIT_COLUMNS 8
 
+// A work group of matmul_blocks.comp computes BLOCKS_COLUMNS columns, each by BLOCKS_PARTS
+// invocations, a power of two. Every device has work groups of this size.
+#define BLOCKS_COLUMNS 32
+#define BLOCKS_PARTS   4
+// What the zero points of matmul_blocks.comp are: half of the range of the numbers, bytes or floats.
+#define BLOCKS_ZEROS_NONE   0
+#define BLOCKS_ZEROS_BYTES  1
+#define BLOCKS_ZEROS_FLOATS 2
+
 // A work group of attention.comp computes ATTENTION_ROWS rows, each by ATTENTION_SIDE invocations.
 // It keeps the rows of queries in shared memory, so they have at most ATTENTION_DEPTH columns.
 #define ATTENTION_ROWS  8

@@ -6,6 +6,11 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
+// The output channels of a tile of conv_tile.comp, and the bytes after its last weight that it may
+// read.
+#define VK_TILE_CHANNELS    16u
+#define VK_TILE_SPARE_BYTES 128u
+
 // The weights of a convolution: how they are laid out in the graph (strides), and how many blocks
 // shaders read.
 struct vk_conv_weights {
@@ -13,6 +18,9 @@ struct vk_conv_weights {
     uint32_t taps;
     uint32_t group_in, group_out, groups;
     uint32_t group_blocks; // number of blocks of four output channels
+    // True: a dispatch before writes the weights to scratch memory, in the layout of the shader, and
+    // `from` and the strides are not used.
+    bool in_scratch;
     // The strides of the weights as they are laid out in the graph, in elements: between taps,
     // between input channels, and between output channels.
     size_t tap_stride, in_stride, out_stride;

@@ -50,7 +50,10 @@ enum inf_code vk_conv_bind_operands(struct vk_lowering *lowering, struct vk_disp
     size_t row_bytes = (size_t)weights->groups * weights->group_blocks * 16;
     size_t depth = (size_t)weights->taps * weights->group_in;
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_bind_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
+    if (weights->in_scratch)
+        INF_TRY(vk_bind_scratch(lowering, dispatch, 0, depth * row_bytes, err));
+    else
+        INF_TRY(vk_bind_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
     INF_TRY(vk_conv_bind_channels(lowering, dispatch, conv, weights->group_blocks, err));
     if (dispatch->variant.shader != INF_SHADER_DEPTHWISE)
         INF_TRY(vk_conv_bind_added(lowering, dispatch, conv, err));

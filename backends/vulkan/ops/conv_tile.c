@@ -11,11 +11,12 @@
 #include "backends/vulkan/ops/conv.h"
 
 #define LANES 8
+_Static_assert(VK_TILE_SPARE_BYTES == LANES * 16, "a vector for each invocation");
 
 // The tile that an invocation computes: a number of pixels, and a number of vectors of four
 // channels. 64 sums in total were fastest on llvmpipe; more do not fit into registers.
 #define PIXELS  4
-#define VECTORS 4
+#define VECTORS (VK_TILE_CHANNELS / 4)
 
 // An image with fewer pixels is not computed in tiles, because most pixels of a tile would be
 // computed in vain.
@@ -73,16 +74,19 @@ static void fill_tiles(void *bytes, const void *context)
 static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                                    struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
-    const struct tiles tiles = {&conv->weights, VECTORS * 4};
+    const struct tiles tiles = {&conv->weights, VK_TILE_CHANNELS};
     // A subgroup loads whole vectors of weights, so reserve extra memory after the last weights.
     size_t size_bytes =
         (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
-        LANES * 16;
+        VK_TILE_SPARE_BYTES;
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, dispatch, 0, dispatch->variant.constants[2] == 4);
     if (dispatch->variant.constants[2] == 3)
         dispatch->operands[0].texel = VK_TEXEL_TRIPLE;
-    INF_TRY(vk_bind_weights(lowering, dispatch, size_bytes, fill_tiles, &tiles, err));
+    if (conv->weights.in_scratch)
+        INF_TRY(vk_bind_scratch(lowering, dispatch, 0, size_bytes, err));
+    else
+        INF_TRY(vk_bind_weights(lowering, dispatch, size_bytes, fill_tiles, &tiles, err));
     vk_read_through_view(lowering, dispatch, 1, true);
     INF_TRY(vk_conv_bind_channels(lowering, dispatch, conv, tile_count * VECTORS, err));
     INF_TRY(vk_conv_bind_added(lowering, dispatch, conv, err));
@@ -103,7 +107,7 @@ enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, 
 {
     struct vk_window window = conv->window;
     uint32_t pixels = count_pixels(conv), each = choose_pixels(pixels);
-    uint32_t tile_count = (window.group_out + VECTORS * 4 - 1) / (VECTORS * 4);
+    uint32_t tile_count = (window.group_out + VK_TILE_CHANNELS - 1) / VK_TILE_CHANNELS;
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_CONV_TILE,
                     {conv->activation.function, each, channel_step(lowering, window.group_in),

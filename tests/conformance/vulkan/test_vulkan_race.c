@@ -362,7 +362,7 @@ Test(vulkan_race, times_and_checks_every_candidate)
     inf_device_unref(&device);
 }
 
-// The weights in blocks are expanded for one upload only, so a race could not read them.
+// One shader computes such products, so there is nothing to race.
 Test(vulkan_race, leaves_out_products_with_weights_in_blocks)
 {
     struct inf_device *device = vulkan_open(NULL);
