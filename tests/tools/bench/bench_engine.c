@@ -22,8 +22,9 @@
 // each model.
 //
 // --profile adds one line for each step: its shortest time over some runs, multiply-adds per
-// second, their share of the peak of the cores in this precision, the bytes of its tensors, bytes
-// per second, and the kernel. A step may compute several nodes. The last line is the shortest CPU
+// second, their share of the peak of the cores in this precision, that of the peak of dot products
+// of bytes without tile registers (such as VNNI) if the step computes on bytes, the bytes of its
+// tensors, bytes per second, and the kernel. A step may compute several nodes. The last line is the shortest CPU
 // time of the calling thread in a run. If another device computes, this is the time that the host
 // needs.
 //

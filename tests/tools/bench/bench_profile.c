@@ -102,23 +102,32 @@ struct timed {
     uint32_t count;
 };
 
+static bool computes_bytes(const struct inf_node_profile *profile)
+{
+    return profile->kernel != NULL && strncmp(profile->kernel, "q8", 2) == 0;
+}
+
 // Returns the peak rate of the cores, in multiply-adds per second, for the precision and the kind
 // of arithmetic of the step.
 static double peak_of(const struct inf_node_profile *profile, const struct tool_peaks *peaks,
                       enum inf_precision precision)
 {
-    if (profile->kernel != NULL && strncmp(profile->kernel, "q8", 2) == 0)
+    if (computes_bytes(profile))
         return peaks->q8;
     return precision == INF_PRECISION_BF16 && peaks->bf16 > 0 ? peaks->bf16 : peaks->fp32;
 }
 
 static void print_step(const struct inf_graph *graph, const struct inf_node_profile *profile,
-                       const struct work *work, double us, double total_us, double peak)
+                       const struct work *work, double us, double total_us, double peak,
+                       double peak_dot)
 {
     const struct inf_node *node = &graph->nodes[profile->node];
     double gflops = us > 0 ? 2e-3 * work->macs / us : 0;
-    printf("  %9.1f %6.1f %8.1f %6.1f %9.1f %7.1f  %-6s %-22s %-16s %s\n", us,
-           total_us > 0 ? 100 * us / total_us : 0, gflops, peak > 0 ? 100 * gflops / peak : 0,
+    char dot[16] = "-";
+    if (peak_dot > 0 && computes_bytes(profile))
+        snprintf(dot, sizeof dot, "%.1f", 100 * gflops / peak_dot);
+    printf("  %9.1f %6.1f %8.1f %6.1f %6s %9.1f %7.1f  %-6s %-22s %-16s %s\n", us,
+           total_us > 0 ? 100 * us / total_us : 0, gflops, peak > 0 ? 100 * gflops / peak : 0, dot,
            work->bytes / 1024, us > 0 ? work->bytes / us / 1000 : 0, profile->device,
            profile->kernel != NULL ? profile->kernel : "", inf_op_info(node->op)->name, node->name);
 }
@@ -129,16 +138,18 @@ static void print_profile(const struct inf_graph *graph, const struct timed *tim
     double total_us = 0;
     for (uint32_t i = 0; i < timed->count; i++)
         total_us += timed->best_us[i];
-    printf("  %9s %6s %8s %6s %9s %7s  %-6s %-22s %-16s %s\n", "us", "%", "GFLOP/s", "%peak", "KiB",
-           "GB/s", "device", "kernel", "op", "node");
+    printf("  %9s %6s %8s %6s %6s %9s %7s  %-6s %-22s %-16s %s\n", "us", "%", "GFLOP/s", "%peak",
+           "%dot", "KiB", "GB/s", "device", "kernel", "op", "node");
     for (uint32_t i = 0; i < timed->count; i++)
         print_step(graph, &timed->nodes[i], &timed->work[timed->nodes[i].node], timed->best_us[i],
-                   total_us, peak_of(&timed->nodes[i], peaks, engine->options.precision));
+                   total_us, peak_of(&timed->nodes[i], peaks, engine->options.precision),
+                   peaks->q8_dot);
     printf("  %9.1f in %u steps; peaks of multiply-adds: %.1f GFLOP/s in fp32", total_us,
            timed->count, peaks->fp32);
     if (peaks->bf16 > 0)
         printf(", %.1f in bf16", peaks->bf16);
-    printf(", %.1f in 8 bits; %s\n", peaks->q8, inf_device_info(engine->device)->description);
+    printf(", %.1f in 8 bits (%.1f without tile registers); %s\n", peaks->q8, peaks->q8_dot,
+           inf_device_info(engine->device)->description);
 }
 
 // Returns the shortest time of each step over some runs. The shortest time is the best estimate,
@@ -208,6 +219,7 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         sum_work(subject->graph, timed.listed, timed.work);
         struct tool_peaks peaks = tool_peaks();
         peaks.fp32 *= threads, peaks.bf16 *= threads, peaks.q8 *= threads;
+        peaks.q8_dot *= threads;
         print_profile(subject->graph, &timed, &peaks, engine);
         // The runs above recorded timestamps. One run without timestamps warms up and is not
         // counted.

@@ -6,7 +6,8 @@
 // arithmetic, the widest loops in this build are measured. A peak is 0 if the build has no such
 // loops.
 struct tool_peaks {
-    double fp32, bf16, q8;
+    double fp32, bf16;
+    double q8, q8_dot; // 8 bits: the faster of both, and without tile registers (such as VNNI)
 };
 
 struct tool_peaks tool_peaks(void);

@@ -103,7 +103,9 @@ struct tool_peaks tool_peaks(void)
 {
     const struct inf_isa *isa = inf_isa_best();
     const struct inf_nn *nn = isa->nn;
+    double dot = byte_rate(isa->q8->gemm);
     return (struct tool_peaks){.fp32 = float_rate(nn->gemm),
                                .bf16 = fmax(float_rate(nn->gemm_dot), float_rate(nn->gemm_tile)),
-                               .q8 = fmax(byte_rate(isa->q8->gemm), byte_rate(isa->q8->gemm_tile))};
+                               .q8 = fmax(dot, byte_rate(isa->q8->gemm_tile)),
+                               .q8_dot = dot};
 }
