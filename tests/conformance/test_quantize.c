@@ -213,3 +213,53 @@ Test(quantize, bytes_give_what_floats_gave_but_for_a_step)
     }
     inf_device_unref(&ref);
 }
+
+// Pads are between dequantize and quantize of equal scales. Returns whether the graph, run through
+// the passes, pads bytes. The output must be that of the floats.
+static bool pads_bytes(struct inf_device *ref, float value, uint8_t zero, float y_scale,
+                       bool has_value)
+{
+    static const int32_t paddings[] = {0, 0, 0, 0, 0, 0, 0, 2};
+    const struct inf_shape each = INF_SHAPE(4, 2), one = {0};
+    float was[6 * 5 * CHANNELS], is[6 * 5 * CHANNELS];
+    bool fused, is_first = true;
+    for (uint32_t disabled = 1u << INF_PASS_QUANTIZE;; disabled = 0, is_first = false) {
+        struct inf_graph *graph;
+        struct inf_shape shape = INF_SHAPE(1, 6, 5, CHANNELS - 2);
+        uint32_t x, node;
+        cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+        cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+        cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+        const uint32_t inputs[] = {there_and_back(graph, x, 0.05f, zero),
+                                   add_constant(graph, INF_DTYPE_I32, &each, paddings),
+                                   add_constant(graph, INF_DTYPE_F32, &one, &value)};
+        uint32_t y = add_node(graph, INF_OP_PAD, inputs, has_value ? 3 : 2, &node);
+        y = there_and_back(graph, y, y_scale, zero);
+        cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+        run_passes(ref, graph, disabled, INF_OP_PAD, is_first ? was : is, &fused);
+        cr_assert(fused);
+        uint32_t floats = 0;
+        for (uint32_t i = 0; i < graph->node_count; i++)
+            if (graph->nodes[i].op == INF_OP_PAD)
+                floats += graph->values[graph->nodes[i].outputs[0]].dtype == INF_DTYPE_F32;
+        inf_graph_destroy(&graph);
+        cr_assert(!is_first || floats == 1);
+        if (is_first)
+            continue;
+        for (size_t i = 0; i < INF_ARRAY_LENGTH(was); i++)
+            cr_assert_eq(was[i], is[i], "element %zu: %g, %g", i, (double)was[i], (double)is[i]);
+        return floats == 0;
+    }
+}
+
+Test(quantize, pads_with_zeros_are_pads_of_bytes_with_zero_points)
+{
+    struct inf_device *ref;
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, NULL, NULL), INF_OK);
+    cr_expect(pads_bytes(ref, 0, 100, 0.05f, true));
+    cr_expect(pads_bytes(ref, 0, 0, 0.05f, true));
+    cr_expect(pads_bytes(ref, 0, 77, 0.05f, false));
+    cr_expect_not(pads_bytes(ref, 1, 100, 0.05f, true));
+    cr_expect_not(pads_bytes(ref, 0, 100, 0.04f, true));
+    inf_device_unref(&ref);
+}

@@ -10,9 +10,10 @@
 //     dequantize -> add, sub, mul [clamp] -> quantize                     =>  qbinary
 //     dequantize -> function of one number [clamp] -> quantize            =>  lookup
 //     dequantize -> node that only moves elements -> quantize             =>  the node on bytes
+//     dequantize -> pad with 0 -> quantize                                =>  pad with zero points
 //     dequantize -> transpose or reshape -> one of the products           =>  both on bytes
 //
-// The fourth one holds if both sides have the same scale and zero point. Operands of qbinary must
+// The fourth and fifth hold if both sides have the same scale and zero point. Operands of qbinary must
 // have one shape, because devices have kernels for that case only.
 //
 // Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums
@@ -84,15 +85,27 @@ static bool moves_elements(const struct inf_node *node)
     }
 }
 
-// Converts a node that only moves elements to bytes, if its operands and its result have the same
-// scale and zero point.
+// Returns true if the node pads with 0, which the zero point stands for.
+static bool pads_zeros(const struct inf_graph *graph, const struct inf_node *node)
+{
+    if (node->op != INF_OP_PAD || node->attrs.pad.mode != INF_PAD_CONSTANT)
+        return false;
+    if (node->input_count < 3 || node->inputs[2] == INF_VALUE_NONE)
+        return true;
+    const struct inf_blob *value = graph->values[node->inputs[2]].data;
+    return value != NULL && *(const float *)value->data == 0;
+}
+
+// Converts a node that only moves elements, or pads with 0, to bytes, if its operands and its
+// result have the same scale and zero point.
 static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_quantize_match *match)
 {
     struct inf_graph *graph = rewrite->graph;
     const struct inf_node *node = &graph->nodes[match->node];
     uint32_t count = node->op == INF_OP_CONCAT ? node->input_count : 1;
+    bool pads = pads_zeros(graph, node);
     struct inf_quantized x;
-    if (match->clamp_node != INF_NODE_NONE || !moves_elements(node))
+    if (match->clamp_node != INF_NODE_NONE || !(moves_elements(node) || pads))
         return INF_OK;
     for (uint32_t i = 0; i < count; i++)
         if (!inf_quantized_find(graph, node->inputs[i], &x) ||
@@ -101,6 +114,11 @@ static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_qua
     for (uint32_t i = 0; i < count; i++) {
         (void)inf_quantized_find(graph, graph->nodes[match->node].inputs[i], &x);
         INF_TRY(inf_rewrite_set_input(rewrite, match->node, i, x.bytes));
+    }
+    if (pads) {
+        node = &graph->nodes[match->node];
+        const uint32_t inputs[] = {node->inputs[0], node->inputs[1], match->y.zero};
+        INF_TRY(inf_quantize_set_inputs(rewrite, match->node, inputs, INF_ARRAY_LENGTH(inputs)));
     }
     inf_rewrite_absorb(rewrite, match->node, match->quantize);
     return INF_OK;
