@@ -143,7 +143,7 @@
 // invocations, a power of two. Every device has work groups of this size.
 #define BLOCKS_COLUMNS 32
 #define BLOCKS_PARTS   4
-// What the zero points of matmul_blocks.comp are: half of the range of the numbers, bytes or floats.
+// The zero points of matmul_blocks.comp: half of the range of the numbers, bytes or floats.
 #define BLOCKS_ZEROS_NONE   0
 #define BLOCKS_ZEROS_BYTES  1
 #define BLOCKS_ZEROS_FLOATS 2

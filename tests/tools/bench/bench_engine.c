@@ -24,9 +24,9 @@
 // --profile adds one line for each step: its shortest time over some runs, multiply-adds per
 // second, their share of the peak of the cores in this precision, that of the peak of dot products
 // of bytes without tile registers (such as VNNI) if the step computes on bytes, the bytes of its
-// tensors, bytes per second, and the kernel. A step may compute several nodes. The last line is the shortest CPU
-// time of the calling thread in a run. If another device computes, this is the time that the host
-// needs.
+// tensors, bytes per second, and the kernel. A step may compute several nodes. The last line is the
+// shortest CPU time of the calling thread in a run. If another device computes, this is the time
+// that the host needs.
 //
 // --first prints the time from before the device is opened, with its caches in DIR, to the first
 // answer. Mesa's drivers keep compiled shaders in MESA_SHADER_CACHE_DIR.

@@ -15,7 +15,9 @@ import subprocess
 import sys
 
 # A row of `bench_engine --profile`: us, share, GFLOP/s, shares of two peaks, bytes, GB/s, device.
-ROW = re.compile(r"^ +([0-9.]+) +[0-9.]+ +([0-9.]+) +[0-9.]+ +(?:[0-9.]+|-) +[0-9.]+ +[0-9.]+ +(\S+) +\S")
+ROW = re.compile(
+    r"^ +([0-9.]+) +[0-9.]+ +([0-9.]+) +[0-9.]+ +(?:[0-9.]+|-) +[0-9.]+ +[0-9.]+ +(\S+) +\S"
+)
 
 
 def read_shares(text):
