@@ -13,8 +13,8 @@
 //     dequantize -> pad with 0 -> quantize                                =>  pad with zero points
 //     dequantize -> transpose or reshape -> one of the products           =>  both on bytes
 //
-// The fourth and fifth hold if both sides have the same scale and zero point. Operands of qbinary must
-// have one shape, because devices have kernels for that case only.
+// The fourth and fifth hold if both sides have the same scale and zero point. Operands of qbinary
+// must have one shape, because devices have kernels for that case only.
 //
 // Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums
 // integers exactly and rounds once (quantize_product.c); floats round every term, so results may

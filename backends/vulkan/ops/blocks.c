@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of 2, 4 or 8 bits in blocks (matmul_blocks). The weights stay packed on the
-// device, in another order than in the graph. With few rows, such as a step of decoding, the product
-// is limited by memory, and matmul_blocks.comp converts each weight in registers. With many rows,
-// expand_blocks.comp converts all weights of the node to scratch memory, which all nodes share, and
-// the product is a convolution with one tap that reads them there.
+// device, in another order than in the graph. With few rows, such as a step of decoding, the
+// product is limited by memory, and matmul_blocks.comp converts each weight in registers. With many
+// rows, expand_blocks.comp converts all weights of the node to scratch memory, which all nodes
+// share, and the product is a convolution with one tap that reads them there.
 #include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
 
