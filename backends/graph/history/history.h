@@ -10,6 +10,12 @@
 
 #define INF_HISTORY_NONE UINT8_MAX
 
+// The buffers of the decoding steps that one run computes.
+struct inf_history_buffers {
+    uint32_t room;     // rows of each buffer
+    uint32_t sessions; // number of steps, each of another session (join.h); 1: the run has one step
+};
+
 // How the inputs of a graph depend on the length of the history, that is, on the number of rows
 // that the requests before appended.
 //
