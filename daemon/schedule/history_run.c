@@ -240,7 +240,9 @@ static enum inf_code acquire_executable(struct history_run *run,
     struct inf_job *job = run->plan.job;
     for (;;) {
         INF_TRY(inf_model_acquire_history(job->served->model, job->device, options,
-                                          run->plan.shapes, run->plan.room, executable, err));
+                                          run->plan.shapes,
+                                          (struct inf_history_buffers){run->plan.room, 1},
+                                          executable, err));
         run->plan.rows = inf_executable_new_rows(*executable);
         if (run->plan.overwrites || (uint64_t)run->plan.length + run->plan.rows <= run->plan.room)
             return INF_OK;

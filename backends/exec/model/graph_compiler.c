@@ -10,6 +10,7 @@
 #include "backends/base/clock.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/static_executable.h"
+#include "backends/graph/history/join.h"
 #include "backends/graph/shape/infer.h"
 
 enum inf_code inf_graph_compiler_init(struct inf_graph_compiler *compiler, struct inf_graph **graph,
@@ -69,19 +70,30 @@ enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,
     return INF_OK;
 }
 
+// Replaces the graph of one step by that of several.
+static enum inf_code join_steps(struct inf_graph **graph, uint32_t sessions, struct inf_error *err)
+{
+    struct inf_graph *joined = NULL;
+    INF_TRY(inf_history_join(*graph, sessions, &joined, err));
+    inf_graph_destroy(graph);
+    *graph = joined;
+    return INF_OK;
+}
+
 enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *compiler,
-                                            const struct inf_shape *shapes, uint32_t room,
+                                            const struct inf_shape *shapes,
+                                            const struct inf_history_buffers *buffers,
                                             const atomic_bool *cancelled,
                                             struct inf_graph **out_graph, uint32_t *out_new_rows,
                                             struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     *out_new_rows = 0;
-    if (room == 0) {
+    if (buffers == NULL) {
         INF_TRY(inf_graph_clone(&graph, compiler->graph, err));
         INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
     } else {
-        const struct inf_history_request request = {&compiler->history, shapes, room};
+        const struct inf_history_request request = {&compiler->history, shapes, buffers->room};
         INF_TRY(inf_history_build(compiler->graph, &compiler->evaluator, &request, &graph,
                                   out_new_rows, err));
     }
@@ -90,6 +102,8 @@ enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *com
         .evaluator = compiler->evaluator.run != NULL ? &compiler->evaluator : NULL,
         .cancelled = cancelled};
     INF_TRY(inf_passes_run(graph, &options, err));
+    if (buffers != NULL && buffers->sessions > 1)
+        INF_TRY(join_steps(&graph, buffers->sessions, err));
     inf_graph_trim(graph);
     *out_graph = graph;
     graph = NULL;

@@ -51,17 +51,18 @@ enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,
                                            const struct inf_graph_compiler *from,
                                            struct inf_error *err) INF_NODISCARD;
 
-// Copies the graph for inputs of these shapes, and runs the passes. If `room` is not 0, builds the
-// graph for a history of so many rows (history.h) instead; has_history must be true. Then
-// *out_new_rows is the number of rows that each run appends; otherwise it is 0. The constants of
-// the graph must be in memory. `cancelled` ends the work when it becomes true; NULL: it is not
+// Copies the graph for inputs of these shapes, and runs the passes. If `buffers` is not NULL, builds
+// the graph for a history in these buffers (history.h, join.h) instead; has_history must be true.
+// Then *out_new_rows is the number of rows that each step appends; otherwise it is 0. The constants
+// of the graph must be in memory. `cancelled` ends the work when it becomes true; NULL: it is not
 // cancellable. The caller destroys *out_graph.
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the graph.
-// INF_UNSUPPORTED, INF_RANGE, INF_EXHAUSTED  as inf_history_build().
+// INF_UNSUPPORTED, INF_RANGE, INF_EXHAUSTED  as inf_history_build() and inf_history_join().
 // INF_CANCELLED  *cancelled became true.
 enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *compiler,
-                                            const struct inf_shape *shapes, uint32_t room,
+                                            const struct inf_shape *shapes,
+                                            const struct inf_history_buffers *buffers,
                                             const atomic_bool *cancelled,
                                             struct inf_graph **out_graph, uint32_t *out_new_rows,
                                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

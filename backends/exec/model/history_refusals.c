@@ -25,9 +25,10 @@ static uint64_t add_number(uint64_t hash, uint64_t number)
     return hash ^ hash >> 32;
 }
 
-uint64_t inf_history_refusals_hash(const struct inf_shape *shapes, uint32_t count)
+uint64_t inf_history_refusals_hash(const struct inf_shape *shapes, uint32_t count,
+                                   uint32_t sessions)
 {
-    uint64_t hash = count;
+    uint64_t hash = add_number(count, sessions);
     for (uint32_t i = 0; i < count; i++) {
         hash = add_number(hash, (uint64_t)shapes[i].rank);
         for (int32_t axis = 0; axis < shapes[i].rank; axis++)

@@ -26,8 +26,9 @@ void inf_history_refusals_init(struct inf_history_refusals *refusals);
 // Releases the mutex of the set, which the model embeds.
 void inf_history_refusals_fini(struct inf_history_refusals *refusals);
 
-// Returns a number that stands for the shapes of `count` inputs.
-uint64_t inf_history_refusals_hash(const struct inf_shape *shapes, uint32_t count);
+// Returns a number that stands for the shapes of `count` inputs and a number of sessions.
+uint64_t inf_history_refusals_hash(const struct inf_shape *shapes, uint32_t count,
+                                   uint32_t sessions);
 
 // Returns true if these shapes were refused for `room` rows or less. Any thread.
 bool inf_history_refusals_have(struct inf_history_refusals *refusals, uint64_t shapes,

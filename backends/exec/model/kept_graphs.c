@@ -51,7 +51,7 @@ struct inf_graph *inf_graph_offers_take(struct inf_graph_offers *offers,
 {
     for (struct inf_graph_offer **link = &offers->first; *link != NULL; link = &(*link)->next) {
         struct inf_graph_offer *offer = *link;
-        if (class->room != 0 || offer->device != class->device ||
+        if (class->buffers.room != 0 || offer->device != class->device ||
             !inf_run_options_equal(&offer->options, &class->options) ||
             !has_shapes(offer->graph, class))
             continue;
@@ -90,7 +90,7 @@ enum inf_code inf_kept_classes_list(struct inf_shape_classes *classes,
     *out_count = 0;
     while ((class = inf_shape_classes_next_pinned(classes, class)) != NULL) {
         const struct inf_graph *graph = inf_executable_graph(class->executable);
-        if (*out_count < count && class->options.user == 0 && class->room == 0)
+        if (*out_count < count && class->options.user == 0 && class->buffers.room == 0)
             kept[(*out_count)++] = (struct inf_model_kept_class){
                 class->device, class->options, graph, inf_graph_needs_values(graph)};
     }

@@ -261,8 +261,8 @@ enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct i
                                          struct inf_graph **out_graph, struct inf_error *err)
 {
     uint32_t new_rows;
-    return inf_graph_compiler_specialize(&model->compiler, shapes, 0, find_cancel_flag(model, NULL),
-                                         out_graph, &new_rows, err);
+    return inf_graph_compiler_specialize(&model->compiler, shapes, NULL,
+                                         find_cancel_flag(model, NULL), out_graph, &new_rows, err);
 }
 
 // Returns the bytes of intermediate results that a request may need; 0: no bound, or the executable
@@ -325,6 +325,7 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
                                      const atomic_bool *cancelled,
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
+    const bool is_history = class->buffers.room != 0;
     uint32_t new_rows = 0;
     INF_CLEANUP(inf_graph_destroy)
     struct inf_graph *graph = inf_graph_offers_take(&model->offers, class);
@@ -339,9 +340,10 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
     if (!inf_weight_residency_evicts(&model->residency))
         model->outgrew_offers = true;
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    enum inf_code code = inf_graph_compiler_specialize(&model->compiler, class->shapes, class->room,
+    enum inf_code code = inf_graph_compiler_specialize(&model->compiler, class->shapes,
+                                                       is_history ? &class->buffers : NULL,
                                                        cancelled, &graph, &new_rows, err);
-    if (code == INF_OK && class->room != 0 && inf_graph_needs_values(graph))
+    if (code == INF_OK && is_history && inf_graph_needs_values(graph))
         code = inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
     if (code == INF_OK)
         code = compile_class(model, class, cancelled, &graph, new_rows, out_executable, err);
@@ -376,8 +378,8 @@ static enum inf_code compile_private(struct inf_model *model,
                                          : inf_model_default_options(model, request->device);
     options.cancelled = find_cancel_flag(model, options.cancelled);
     uint32_t new_rows;
-    INF_TRY(inf_graph_compiler_specialize(&model->compiler, request->shapes, 0, options.cancelled,
-                                          &graph, &new_rows, err));
+    INF_TRY(inf_graph_compiler_specialize(&model->compiler, request->shapes, NULL,
+                                          options.cancelled, &graph, &new_rows, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(
             err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -419,7 +421,7 @@ static enum inf_code fulfil_promise(struct inf_model *model, struct inf_shape_cl
                                     const atomic_bool *cancelled,
                                     struct inf_executable **out_executable, struct inf_error *err)
 {
-    bool is_history = promise->room != 0; // the promise may be freed
+    bool is_history = promise->buffers.room != 0; // the promise may be freed
     enum inf_code code = compile_promise(model, promise, cancelled, out_executable, err);
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
@@ -478,13 +480,14 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
 
 static enum inf_code acquire_class(struct inf_model *model, struct inf_device *device,
                                    const struct inf_run_options *options,
-                                   const struct inf_shape *shapes, uint32_t room,
+                                   const struct inf_shape *shapes,
+                                   struct inf_history_buffers buffers,
                                    struct inf_executable **out_executable,
                                    struct inf_error *err) INF_MAY_BLOCK
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, room};
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
     key.options.cancelled = NULL; // valid during this call only, while the class is kept
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
@@ -509,25 +512,31 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
                                      const struct inf_shape *shapes,
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
-    return acquire_class(model, device, options, shapes, 0, out_executable, err);
+    return acquire_class(model, device, options, shapes, (struct inf_history_buffers){0},
+                         out_executable, err);
 }
 
 enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
                                         const struct inf_run_options *options,
-                                        const struct inf_shape *shapes, uint32_t room,
+                                        const struct inf_shape *shapes,
+                                        struct inf_history_buffers buffers,
                                         struct inf_executable **out_executable,
                                         struct inf_error *err)
 {
-    uint64_t hash = inf_history_refusals_hash(shapes, model->compiler.graph->input_count);
+    uint64_t hash = inf_history_refusals_hash(shapes, model->compiler.graph->input_count,
+                                              buffers.sessions);
     if (!model->compiler.has_history || !inf_device_info(device)->host_memory ||
-        inf_history_refusals_have(&model->refusals, hash, room))
-        return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", room);
-    enum inf_code code = acquire_class(model, device, options, shapes, room, out_executable, err);
+        inf_history_refusals_have(&model->refusals, hash, buffers.room))
+        return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", buffers.room);
+    enum inf_code code =
+        acquire_class(model, device, options, shapes, buffers, out_executable, err);
     // Later requests of the same shapes need not try again. The other errors may pass: memory and
     // budgets change, and a run that was cancelled says nothing. INF_RANGE means that the rows are
-    // too few, but the list has those that are too many.
-    if (code == INF_UNSUPPORTED)
-        inf_history_refusals_add(&model->refusals, hash, room);
+    // too few, but the list has those that are too many. Steps of several sessions can run alone,
+    // so that they are not tried again after any error but a cancellation.
+    if (code == INF_UNSUPPORTED ||
+        (buffers.sessions > 1 && code != INF_OK && code != INF_CANCELLED))
+        inf_history_refusals_add(&model->refusals, hash, buffers.room);
     return code;
 }
 
@@ -557,7 +566,7 @@ void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, 0};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, {0}};
     if (inf_shape_classes_drop(&model->classes, &key))
         review_constants(model);
 }

@@ -59,7 +59,8 @@ void inf_shape_classes_fini(struct inf_shape_classes *classes)
 static bool same_class(const struct inf_shape_classes *classes, const struct inf_shape_class *class,
                        const struct inf_shape_key *key)
 {
-    if (class->device != key->device || class->retired || class->room != key->room ||
+    if (class->device != key->device || class->retired || class->buffers.room != key->buffers.room ||
+        class->buffers.sessions != key->buffers.sessions ||
         !inf_run_options_equal(&class->options, &key->options))
         return false;
     for (uint32_t i = 0; i < classes->input_count; i++)
@@ -78,23 +79,24 @@ static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
     return class;
 }
 
-// If the model has more than INF_SHAPE_CLASSES_MAX classes for `device`, removes from the list the
-// least recently used class that has no users, and returns it; the caller frees it. Returns NULL if
-// no class was removed.
+// If the model has too many classes like `added`, that is, for its device and for one session or
+// several, removes from the list the least recently used one that has no users, and returns it; the
+// caller frees it. Returns NULL if no class was removed.
 static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
-                                            const struct inf_device *device)
+                                            const struct inf_shape_class *added)
     INF_ATTR(requires_capability(classes->mutex))
 {
-    uint32_t count = 0;
+    bool joined = added->buffers.sessions > 1;
+    uint32_t count = 0, most = joined ? INF_JOINED_CLASSES_MAX : INF_SHAPE_CLASSES_MAX;
     struct inf_shape_class **oldest = NULL;
     for (struct inf_shape_class **link = &classes->list; *link != NULL; link = &(*link)->next) {
-        if ((*link)->device != device)
+        if ((*link)->device != added->device || ((*link)->buffers.sessions > 1) != joined)
             continue;
         count++;
         if ((*link)->users == 0 && (oldest == NULL || (*link)->used_at < (*oldest)->used_at))
             oldest = link;
     }
-    if (count <= INF_SHAPE_CLASSES_MAX || oldest == NULL)
+    if (count <= most || oldest == NULL)
         return NULL;
     struct inf_shape_class *surplus = *oldest;
     *oldest = surplus->next;
@@ -176,7 +178,7 @@ static struct inf_shape_class *create_class(struct inf_shape_classes *classes,
         return NULL;
     class->device = inf_device_ref(key->device);
     class->options = key->options;
-    class->room = key->room;
+    class->buffers = key->buffers;
     class->classes = classes;
     class->budget_entry.ops = &entry_ops;
     class->budget_entry.user = key->options.user;
@@ -228,7 +230,7 @@ void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_
     promise->weight_bytes = memory.weight_bytes;
     promise->arena_bytes = memory.buffer_bytes;
     promise->executable = executable;
-    struct inf_shape_class *surplus = take_surplus(classes, promise->device);
+    struct inf_shape_class *surplus = take_surplus(classes, promise);
     inf_mutex_unlock(&classes->mutex);
     inf_cond_broadcast(&classes->compiled);
     if (surplus != NULL)

@@ -10,18 +10,23 @@
 #include "backends/exec/executable.h"
 #include "backends/exec/model/arena_budget.h"
 #include "backends/exec/run_options.h"
+#include "backends/graph/history/history.h"
 
-// The most executables that one model keeps for each device.
+// The most executables that one model keeps for each device, besides those that compute the steps
+// of several sessions.
 #define INF_SHAPE_CLASSES_MAX 8
+// The most executables for several sessions: for three numbers of sessions, and buffers of eight
+// sizes.
+#define INF_JOINED_CLASSES_MAX 24
 
 // Identifies a shape class and its executable.
 struct inf_shape_key {
     struct inf_device *device;
     struct inf_run_options options; // resolved by inf_run_options_resolve()
     const struct inf_shape *shapes; // one for each input of the model
-    // Rows of the buffers of a history (history.h); 0: the inputs are as the model has them. With
-    // rows, `shapes` are those for an empty history.
-    uint32_t room;
+    // If `buffers.room` is not 0, `shapes` are those for an empty history. All 0: the inputs are as
+    // the model has them.
+    struct inf_history_buffers buffers;
 };
 
 // An executable for one shape class, or a promise: an empty class whose executable a thread is
@@ -36,8 +41,8 @@ struct inf_shape_class {
     bool retired;     // true: the device was lost; the last user frees the class
     uint64_t used_at; // time of the last use: value of the set's `clock`, which counts acquisitions
     uint64_t weight_bytes, arena_bytes;
-    uint32_t room;                     // as in struct inf_shape_key
-    struct inf_shape_classes *classes; // the set that this class belongs to
+    struct inf_history_buffers buffers; // as in struct inf_shape_key
+    struct inf_shape_classes *classes;  // the set that this class belongs to
     // registers the class in the arena budget of its set, if a request made the class
     struct inf_arena_entry budget_entry;
     struct inf_shape shapes[]; // one for each input

@@ -17,6 +17,8 @@
 #define ROOM    16 // rows of the buffer
 #define GARBAGE 1e30f
 
+static const struct inf_history_buffers one_session = {ROOM, 1};
+
 // What a graph does with the rows so far, besides attention.
 enum twist {
     PLAIN,
@@ -191,8 +193,8 @@ static struct inf_executable *acquire_history(struct inf_model *model, struct in
     struct inf_error err;
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     cr_assert_eq(
-        inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, &err), INF_OK,
-        "%s", err.text);
+        inf_model_acquire_history(model, device, &options, shapes, one_session, &executable, &err),
+        INF_OK, "%s", err.text);
     return executable;
 }
 
@@ -240,7 +242,7 @@ static enum inf_code try_history(struct inf_model *model, struct inf_device *dev
     struct inf_executable *executable = NULL;
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     enum inf_code code =
-        inf_model_acquire_history(model, device, &options, shapes, ROOM, &executable, NULL);
+        inf_model_acquire_history(model, device, &options, shapes, one_session, &executable, NULL);
     cr_assert_null(executable);
     return code;
 }
@@ -502,8 +504,9 @@ Test(history, refusals_are_those_of_shapes_and_of_as_many_rows)
     cr_expect(inf_history_refusals_have(&refusals, 100, 256));
     const struct inf_shape shapes[] = {INF_SHAPE(1, 2), INF_SHAPE(3)};
     const struct inf_shape others[] = {INF_SHAPE(1), INF_SHAPE(2, 3)};
-    cr_expect_eq(inf_history_refusals_hash(shapes, 2), inf_history_refusals_hash(shapes, 2));
-    cr_expect_neq(inf_history_refusals_hash(shapes, 2), inf_history_refusals_hash(others, 2));
+    cr_expect_eq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(shapes, 2, 1));
+    cr_expect_neq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(others, 2, 1));
+    cr_expect_neq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(shapes, 2, 4));
     inf_history_refusals_fini(&refusals);
 }
 

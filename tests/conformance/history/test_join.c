@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of several sessions in one run, on ref and on cpu: each session has the result that it has
+// alone, whatever the lengths of the histories, and the weights are in the graph once.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+#include "backends/exec/model/model.h"
+#include "backends/exec/model/shape_class.h"
+#include "backends/graph/build/operators.h"
+#include "backends/graph/history/history.h"
+#include "backends/graph/history/join.h"
+#include "backends/ref/ref.h"
+
+#define SIZE     5  // channels of a row
+#define INNER    7  // channels between the last two products
+#define ROOM     16 // rows of each buffer
+#define ROWS_MAX 3  // new rows of a step
+#define SESSIONS INF_HISTORY_SESSIONS_MAX
+
+// What the model has besides what all of them have.
+enum variant {
+    PLAIN,
+    BATCH_SCALED, // a constant with more than one item along axis 0 is added to rows
+    ROW_NORMS,    // rows are normalised over axis 0 too, which must stay in each session
+    FLAT,         // the products have operands of rank 2
+    VARIANTS,
+    WITHOUT_WEIGHTS = VARIANTS, // no product has constant weights
+    MATRIX_PER_ITEM,            // weights have an axis before those of the matrix
+};
+
+static float noise(uint32_t seed, uint32_t index)
+{
+    return sinf((float)(seed * 37 + index) * 0.731f) * 0.8f;
+}
+
+static uint32_t add_input(struct inf_builder *b, const char *name, struct inf_shape shape)
+{
+    uint32_t value;
+    cr_assert_eq(inf_graph_add_value(b->graph, name, INF_DTYPE_F32, &shape, &value, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(b->graph, name, value, NULL), INF_OK);
+    return value;
+}
+
+static uint32_t add_weights(struct inf_builder *b, struct inf_shape shape, uint32_t seed)
+{
+    float *elements;
+    uint32_t value = inf_build_const(b, INF_DTYPE_F32, &shape, &elements);
+    cr_assert_eq(b->code, INF_OK);
+    for (uint32_t i = 0; i < inf_shape_elements(&shape); i++)
+        elements[i] = noise(seed, i);
+    return value;
+}
+
+static uint32_t normalize(struct inf_builder *b, uint32_t x, struct inf_ints axes)
+{
+    struct inf_build_node node = inf_build_describe(INF_OP_NORMALIZE, x, INF_VALUE_NONE, 0);
+    node.input_count = 1;
+    node.attrs.normalize.axes = axes;
+    node.attrs.normalize.epsilon = 1e-3f;
+    return inf_build_value(b, &node);
+}
+
+static uint32_t multiply(struct inf_builder *b, enum variant variant, uint32_t x,
+                         struct inf_shape shape, uint32_t seed)
+{
+    if (variant == WITHOUT_WEIGHTS)
+        return x;
+    if (variant == MATRIX_PER_ITEM)
+        shape = INF_SHAPE(1, shape.dims[0], shape.dims[1]);
+    return inf_build_matmul(b, x, add_weights(b, shape, seed));
+}
+
+// Makes the graph x [1, n, SIZE], past [1, length, SIZE] -> y [1, n, SIZE], rows [1, length + n,
+// SIZE]: a product, attention over the rows so far, and two products behind it.
+static struct inf_graph *make_graph(enum variant variant)
+{
+    struct inf_graph *graph = NULL;
+    struct inf_error err;
+    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
+    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
+    uint32_t hidden = x;
+    if (variant == FLAT)
+        hidden = inf_build_reshape(&b, hidden, (int64_t[]){-1, SIZE}, 2);
+    hidden = multiply(&b, variant, hidden, INF_SHAPE(SIZE, SIZE), 1);
+    hidden = inf_build_add(&b, hidden, add_weights(&b, INF_SHAPE(SIZE), 2));
+    if (variant == FLAT)
+        hidden = inf_build_reshape(&b, hidden, (int64_t[]){1, -1, SIZE}, 3);
+    if (variant == ROW_NORMS)
+        hidden = normalize(&b, hidden, (struct inf_ints){.count = 2, .values = {0, 2}});
+    else
+        hidden = normalize(&b, hidden, (struct inf_ints){.count = 1, .values = {-1}});
+    uint32_t all = inf_build_concat(&b, (uint32_t[]){past, hidden}, 2, 1);
+    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, hidden, all, INF_VALUE_NONE);
+    product.attrs.matmul.transpose_b = true;
+    uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
+    uint32_t y = inf_build_add(&b, inf_build_matmul(&b, scores, all), hidden);
+    y = multiply(&b, variant, y, INF_SHAPE(SIZE, INNER), 3);
+    y = inf_build_unary(&b, INF_UNARY_TANH, y);
+    if (variant == BATCH_SCALED) {
+        y = inf_build_add(&b, y, add_weights(&b, INF_SHAPE(2, 1, INNER), 4));
+        y = inf_build_reduce(&b, INF_REDUCE_SUM, y, &(struct inf_ints){.count = 1, .values = {0}},
+                             true);
+    }
+    if (variant != WITHOUT_WEIGHTS)
+        y = multiply(&b, variant, y, INF_SHAPE(INNER, SIZE), 5);
+    cr_assert_eq(b.code, INF_OK, "%s", err.text);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "rows", all, NULL), INF_OK);
+    return graph;
+}
+
+struct fixture {
+    struct inf_device *devices[2]; // the tested device, and ref
+    struct inf_model *model;
+};
+
+static struct fixture open_model(const struct inf_backend *backend, enum variant variant)
+{
+    struct fixture f = {{NULL}, NULL};
+    struct inf_error err;
+    struct inf_graph *graph = make_graph(variant);
+    const struct inf_device_options device_options = {.slots = 1, .threads = 2};
+    const struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    bool is_ref = backend == &inf_ref_backend;
+    cr_assert_eq(inf_device_open(&f.devices[0], backend, 0, &device_options, NULL), INF_OK);
+    cr_assert_eq(inf_device_open(&f.devices[1], &inf_ref_backend, 0, &device_options, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_model_create(&f.model, &graph, is_ref ? f.devices + 1 : f.devices,
+                                  is_ref ? 1 : 2, &options, &err),
+                 INF_OK, "%s", err.text);
+    if (is_ref)
+        inf_device_unref(&f.devices[0]);
+    if (is_ref)
+        f.devices[0] = inf_device_ref(f.devices[1]);
+    return f;
+}
+
+static void close_model(struct fixture *f)
+{
+    inf_model_unref(&f->model);
+    inf_device_unref(&f->devices[0]);
+    inf_device_unref(&f->devices[1]);
+}
+
+static enum inf_code acquire(const struct fixture *f, int64_t rows, uint32_t sessions,
+                             struct inf_executable **executable)
+{
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, rows, SIZE), INF_SHAPE(1, 0, SIZE)};
+    *executable = NULL;
+    return inf_model_acquire_history(f->model, f->devices[0], &options, shapes,
+                                     (struct inf_history_buffers){ROOM, sessions}, executable,
+                                     NULL);
+}
+
+// The memory of one session.
+struct session {
+    float x[ROWS_MAX * SIZE + 16], buffer[ROOM * SIZE + 16], y[ROWS_MAX * SIZE];
+    int32_t length;
+};
+
+static void fill_session(struct session *session, uint32_t seed, int32_t length)
+{
+    *session = (struct session){.length = length};
+    for (uint32_t i = 0; i < ROWS_MAX * SIZE; i++)
+        session->x[i] = noise(seed, i);
+    for (uint32_t i = 0; i < (uint32_t)length * SIZE; i++)
+        session->buffer[i] = noise(seed + 50, i);
+}
+
+// Runs one step of each session in one run.
+static void run_steps(struct inf_executable *executable, struct session *const *sessions,
+                      uint32_t count)
+{
+    const void *inputs[3 * SESSIONS];
+    void *outputs[2 * SESSIONS];
+    struct inf_error err;
+    for (uint32_t s = 0; s < count; s++) {
+        inputs[3 * s] = sessions[s]->x;
+        inputs[3 * s + 1] = sessions[s]->buffer;
+        inputs[3 * s + 2] = &sessions[s]->length;
+        outputs[2 * s] = sessions[s]->y;
+        outputs[2 * s + 1] = NULL;
+    }
+    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+}
+
+// ref adds the elements of each row in the same order whatever the number of rows.
+static void expect_near(const struct inf_backend *backend, const float *got, const float *wanted,
+                        uint32_t count)
+{
+    double tolerance = backend == &inf_ref_backend ? 0 : 1e-5;
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_float_eq((double)got[i], (double)wanted[i], tolerance, "%u: %g, %g", i,
+                           (double)got[i], (double)wanted[i]);
+}
+
+static void check_count(const struct inf_backend *backend, enum variant variant, int64_t rows,
+                        uint32_t count)
+{
+    struct fixture f = open_model(backend, variant);
+    struct session joined[SESSIONS], alone[SESSIONS], *pointers[SESSIONS];
+    struct inf_executable *one, *all;
+    cr_assert_eq(acquire(&f, rows, 1, &one), INF_OK);
+    cr_assert_eq(acquire(&f, rows, count, &all), INF_OK);
+    cr_assert_neq(one, all);
+    cr_assert_eq(inf_executable_new_rows(all), rows);
+    for (uint32_t s = 0; s < count; s++) {
+        int32_t length = (int32_t)(s * 5 % (ROOM - (uint32_t)rows + 1));
+        fill_session(&joined[s], s, length);
+        fill_session(&alone[s], s, length);
+        pointers[s] = &alone[s];
+        run_steps(one, &pointers[s], 1);
+        pointers[s] = &joined[s];
+    }
+    run_steps(all, pointers, count);
+    for (uint32_t s = 0; s < count; s++) {
+        expect_near(backend, joined[s].y, alone[s].y, (uint32_t)rows * SIZE);
+        expect_near(backend, joined[s].buffer, alone[s].buffer, ROOM * SIZE);
+    }
+    inf_model_release(f.model, &one);
+    inf_model_release(f.model, &all);
+    close_model(&f);
+}
+
+Test(join, each_session_has_the_result_that_it_has_alone)
+{
+    const struct inf_backend *const backends[] = {&inf_ref_backend, &inf_cpu_backend};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(backends); i++)
+        for (enum variant variant = PLAIN; variant < VARIANTS; variant++)
+            for (int64_t rows = 1; rows <= ROWS_MAX; rows++)
+                for (uint32_t count = 2; count <= SESSIONS; count += 3)
+                    check_count(backends[i], variant, rows, count);
+}
+
+Test(join, a_session_may_fill_the_place_of_another_one)
+{
+    struct fixture f = open_model(&inf_cpu_backend, PLAIN);
+    struct session joined[2], alone[2];
+    struct inf_executable *one, *all;
+    cr_assert_eq(acquire(&f, 1, 1, &one), INF_OK);
+    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    for (uint32_t s = 0; s < 2; s++) {
+        fill_session(&joined[s], s, 3);
+        fill_session(&alone[s], s, 3);
+        run_steps(one, (struct session *[]){&alone[s]}, 1);
+    }
+    run_steps(all, (struct session *[]){&joined[0], &joined[1], &joined[0], &joined[0]}, 4);
+    for (uint32_t s = 0; s < 2; s++) {
+        expect_near(&inf_cpu_backend, joined[s].y, alone[s].y, SIZE);
+        expect_near(&inf_cpu_backend, joined[s].buffer, alone[s].buffer, ROOM * SIZE);
+    }
+    inf_model_release(f.model, &one);
+    inf_model_release(f.model, &all);
+    close_model(&f);
+}
+
+static uint32_t count_nodes(const struct inf_graph *graph, enum inf_op op, bool constant)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        count += graph->nodes[n].op == op && (op != INF_OP_MATMUL ||
+                 (graph->values[graph->nodes[n].inputs[1]].data != NULL) == constant);
+    return count;
+}
+
+Test(join, weights_are_read_once_and_each_history_by_its_own_session)
+{
+    struct fixture f = open_model(&inf_ref_backend, PLAIN);
+    struct inf_executable *all;
+    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    const struct inf_graph *graph = inf_executable_graph(all);
+    cr_expect_eq(count_nodes(graph, INF_OP_MATMUL, true), 3);
+    cr_expect_eq(count_nodes(graph, INF_OP_MATMUL, false), 2 * 4);
+    cr_expect_eq(count_nodes(graph, INF_OP_APPEND, false), 4);
+    // What lies between two products has the rows of all sessions.
+    cr_expect_eq(count_nodes(graph, INF_OP_NORMALIZE, false), 1);
+    inf_model_release(f.model, &all);
+    close_model(&f);
+}
+
+Test(join, a_norm_over_all_rows_stays_in_its_session)
+{
+    struct fixture f = open_model(&inf_ref_backend, ROW_NORMS);
+    struct inf_executable *all;
+    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    cr_expect_eq(count_nodes(inf_executable_graph(all), INF_OP_NORMALIZE, false), 4);
+    inf_model_release(f.model, &all);
+    close_model(&f);
+}
+
+Test(join, models_without_shared_weights_are_refused)
+{
+    for (enum variant variant = WITHOUT_WEIGHTS; variant <= MATRIX_PER_ITEM; variant++) {
+        struct fixture f = open_model(&inf_ref_backend, variant);
+        struct inf_executable *executable;
+        cr_assert_eq(acquire(&f, 1, 1, &executable), INF_OK, "variant %d", (int)variant);
+        inf_model_release(f.model, &executable);
+        for (int again = 0; again < 2; again++)
+            cr_expect_eq(acquire(&f, 1, 2, &executable), INF_UNSUPPORTED, "variant %d",
+                         (int)variant);
+        // One session still can.
+        cr_assert_eq(acquire(&f, 1, 1, &executable), INF_OK);
+        inf_model_release(f.model, &executable);
+        close_model(&f);
+    }
+}
+
+// Executables for several sessions do not displace those for one.
+Test(join, executables_for_several_sessions_are_counted_apart)
+{
+    struct fixture f = open_model(&inf_ref_backend, PLAIN);
+    struct inf_executable *executable, *first;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    cr_assert_eq(acquire(&f, 1, 1, &first), INF_OK);
+    inf_model_release(f.model, &first);
+    for (uint32_t room = ROOM; room < ROOM + INF_JOINED_CLASSES_MAX + 3; room++) {
+        cr_assert_eq(inf_model_acquire_history(f.model, f.devices[0], &options, shapes,
+                                               (struct inf_history_buffers){room, 2}, &executable,
+                                               NULL),
+                     INF_OK);
+        inf_model_release(f.model, &executable);
+    }
+    cr_expect_eq(inf_model_memory(f.model).executables, INF_JOINED_CLASSES_MAX + 1);
+    close_model(&f);
+}
