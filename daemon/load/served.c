@@ -32,6 +32,12 @@ void inf_served_unref(struct inf_served **served)
         self->retire(self);
 }
 
+bool inf_served_joins_steps(const struct inf_served *served)
+{
+    const struct inf_history *history = inf_model_history(served->model);
+    return history != NULL && history->grows && !history->has_caches;
+}
+
 void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,
                                const char *key)
 {

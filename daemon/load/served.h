@@ -83,7 +83,8 @@ struct inf_served {
     // Precision of the warm-up run; AUTO: there was no warm-up run.
     enum inf_precision warm_precision;
     struct inf_replicas replicas; // additional devices that may run the model
-    // Row counts that are worth running as a batch on `device`, with their run times.
+    // Row counts that are worth running as a batch on `device`, with their run times. If
+    // inf_served_joins_steps() is true, a row is a decoding step of a session.
     struct inf_batch_ladder ladder;
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
@@ -134,6 +135,10 @@ struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 // the loader thread, which frees it, so this function never blocks. Any thread may call it. NULL is
 // allowed.
 void inf_served_unref(struct inf_served **served);
+
+// Returns true if decoding steps of several sessions may run together: requests append rows to a
+// history, and no cache is written over. They never do if the ladder is empty. Any thread.
+bool inf_served_joins_steps(const struct inf_served *served);
 
 // Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME
 // characters.

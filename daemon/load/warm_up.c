@@ -16,7 +16,8 @@
 
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
-#include "daemon/load/batch_trial.h"
+#include "daemon/load/trial/batch_trial.h"
+#include "daemon/load/trial/step_trial.h"
 
 // A run of a load does not pause for longer, so that requests do not starve it.
 #define PAUSE_MAX_NS (UINT64_C(2) * INF_NS_PER_S)
@@ -90,16 +91,19 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
 }
 
 // Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
-// it.
+// it. Decoding steps are compiled for several sessions when the first of them wait.
 static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
 {
     struct inf_served *served = warm_up->served;
     warm_up->rows_max = batch_rows_max(warm_up);
     if (warm_up->kept != NULL &&
         inf_kept_plan_take_ladder(warm_up->kept, served, warm_up->rows_max) &&
-        inf_batch_trial_compile(served))
+        (inf_served_joins_steps(served) || inf_batch_trial_compile(served)))
         return;
-    inf_batch_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+    if (inf_served_joins_steps(served))
+        inf_step_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+    else
+        inf_batch_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
 }
 
 // Compiles the model for the first shape set of the warm plan, and runs it once unless the settings

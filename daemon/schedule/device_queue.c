@@ -354,6 +354,8 @@ static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
     *waiting = (struct inf_batch_waiting){.model = first->queue_entry.model};
     for (uint32_t i = 0; i < found; i++) {
         const struct inf_job *job = find_job(entries[i]);
+        if (job->join_key != first->join_key)
+            continue;
         waiting->rows += job->rows;
         if (job->accepted_ns >= queue->batch_wait.end_ns)
             waiting->fresh += job->rows;
@@ -423,7 +425,8 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
                                            INF_DEVICE_QUEUE_JOBS);
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
-        rows += find_job(entries[i])->rows;
+        if (find_job(entries[i])->join_key == jobs[0]->join_key)
+            rows += find_job(entries[i])->rows;
     uint64_t idle = count_idle(queue, jobs[0], now_ns);
     uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
@@ -431,7 +434,7 @@ static uint32_t gather_batch(struct inf_device_queue *queue,
     uint64_t taken = jobs[0]->rows;
     for (uint32_t i = 1; i < found && taken < room; i++) {
         struct inf_job *job = find_job(entries[i]);
-        if (job->rows == 0 || taken + job->rows > room)
+        if (job->rows == 0 || job->join_key != jobs[0]->join_key || taken + job->rows > room)
             continue;
         taken += job->rows;
         job->skip_run = false;

@@ -86,6 +86,9 @@ struct inf_job {
     struct inf_pending *pending;
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
+    // Not 0: the job is a decoding step, counted as one row, which may share a run with jobs of the
+    // same key (history_joined.h). 0: rows of the job may be batched with those of all jobs.
+    uint64_t join_key;
 
     // Data for a direct reply, which the worker writes to the socket itself.
     struct {

@@ -92,15 +92,22 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     return code;
 }
 
-static void run_single_job(struct inf_worker *worker, struct inf_job *job)
-    INF_ATTR(requires_capability(inf_role_worker))
+// Clears what an earlier run left in the result of a job.
+static void begin_result(struct inf_job *job)
 {
     job->result.begin_ns = job->result.end_ns = 0;
     job->result.core_use = (struct inf_core_use){0};
     job->result.batch_rows = 1;
+    job->result.padded_to = 0;
     job->result.flags &= INF_INFER_MOVED;
     inf_job_forget_history(job);
     inf_fault_init(&job->result.fault);
+}
+
+static void run_single_job(struct inf_worker *worker, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    begin_result(job);
     enum inf_code code = acquire_and_execute(worker, job);
     // Make sure that a failure without an error text is not mistaken for a success.
     if (code != INF_OK && job->result.fault.err.code == INF_OK)
@@ -109,6 +116,41 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     // A step that succeeded in a second way may have left the reason why the first way failed.
     if (code == INF_OK)
         inf_fault_init(&job->result.fault);
+}
+
+// --- running decoding steps together ---
+
+static bool run_joined(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    if (worker->joined == NULL)
+        worker->joined = inf_history_joined_create();
+    if (worker->joined == NULL)
+        return false;
+    struct inf_run_options options =
+        inf_model_default_options(jobs[0]->served->model, jobs[0]->device);
+    options.cancelled = &worker->watch.cancelled;
+    options.user = jobs[0]->queue_entry.user + 1;
+    const struct inf_history_resources resources = {.pool = worker->pool,
+                                                    .options = &options,
+                                                    .slot = worker->slot,
+                                                    .step = &worker->watch.step};
+    return inf_history_run_joined(worker->joined, jobs, count, &resources,
+                                  &worker->watch.cancelled);
+}
+
+// Runs decoding steps of several sessions together, or one by one if that is not possible.
+static void run_steps(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    for (uint32_t i = 0; i < count; i++)
+        begin_result(jobs[i]);
+    if (run_joined(worker, jobs, count))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        run_single_job(worker, jobs[i]);
+        jobs[i]->result.helper_share_ns = jobs[i]->result.core_use.helper_ns;
+    }
 }
 
 // --- running and posting popped jobs ---
@@ -151,7 +193,9 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     worker->watch.step.paused_ns = 0;
     // A pause does not count towards the limit of the run.
     inf_run_watch_begin(&worker->watch, jobs, count, INF_MAX(start_ns, jobs[0]->pause_until_ns));
-    if (jobs[0]->rows > 0) {
+    if (count > 1 && jobs[0]->join_key != 0) {
+        run_steps(worker, jobs, count);
+    } else if (jobs[0]->rows > 0 && jobs[0]->join_key == 0) {
         const struct inf_batch_resources resources = {.pool = worker->pool,
                                                       .memory = &worker->batch_memory,
                                                       .slot = worker->slot,
@@ -171,6 +215,7 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
     // Not earlier, because the inputs of a job may be in this memory.
     inf_batch_memory_trim(&worker->history_memory, INF_LIMIT_KEPT_INPUT_BYTES);
+    inf_history_joined_trim(worker->joined, INF_LIMIT_KEPT_INPUT_BYTES);
     note_times(jobs, count, start_ns, worker->watch.step.paused_ns, worker->slot);
 }
 
@@ -221,6 +266,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
     }
     inf_batch_memory_fini(&worker->batch_memory);
     inf_batch_memory_fini(&worker->history_memory);
+    inf_history_joined_destroy(&worker->joined);
     inf_string_pool_fini(&worker->strings.pool);
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/batch.h"
 #include "daemon/schedule/device_queue.h"
+#include "daemon/schedule/history_joined.h"
 #include "daemon/schedule/job_reply.h"
 #include "daemon/schedule/run_strings.h"
 #include "daemon/schedule/run_watch.h"
@@ -26,6 +27,7 @@ struct inf_worker {
     struct inf_thread thread;
     struct inf_batch_memory batch_memory;   // used by the worker thread only
     struct inf_batch_memory history_memory; // inputs of runs with a history; as batch_memory
+    struct inf_history_joined *joined;      // as batch_memory; NULL until it is needed
     struct inf_run_strings strings;         // used by the worker thread only
     struct inf_job_replier *replier;
     struct inf_run_watch watch; // limits the time of the current run; checked by the loop

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "backends/base/clock.h"
+#include "daemon/schedule/history_joined.h"
 
 // A request with more rows than the largest batch is split into several runs only if one run of the
 // largest batch takes at least this many nanoseconds. Otherwise splitting costs too much.
@@ -17,8 +18,8 @@
 static uint32_t count_batch_rows(const struct inf_job *job)
 {
     const struct inf_batch_ladder *ladder = &job->served->ladder;
-    if (ladder->count == 0 || job->device != job->served->device ||
-        job->precision != INF_PRECISION_AUTO)
+    if (ladder->count == 0 || inf_served_joins_steps(job->served) ||
+        job->device != job->served->device || job->precision != INF_PRECISION_AUTO)
         return 0;
     int64_t rows = job->shapes[0].dims[0];
     for (uint32_t i = 1; i < job->input_count; i++)
@@ -46,5 +47,6 @@ void inf_service_estimate_job(struct inf_job *job)
     job->estimate_key =
         inf_estimate_key(job->served, history != NULL ? shapes : job->shapes, job->input_count) ^
         (uint64_t)job->precision;
-    job->rows = history != NULL ? 0 : count_batch_rows(job);
+    job->join_key = history != NULL ? inf_history_find_join_key(job) : 0;
+    job->rows = job->join_key != 0 ? 1 : history != NULL ? 0 : count_batch_rows(job);
 }

@@ -231,7 +231,7 @@ static enum inf_code bind_session_inputs(struct inf_job *job, struct inf_fault *
     inf_service_estimate_job(job);
     // A batch copies whole inputs; it does not know of buffers with unused rows.
     for (uint32_t i = 0; i < job->kept_input_count; i++)
-        if (job->session->tensors[job->kept_inputs[i].tensor]->room != 0)
+        if (job->session->tensors[job->kept_inputs[i].tensor]->room != 0 && job->join_key == 0)
             job->rows = 0;
     return INF_OK;
 }

@@ -264,8 +264,9 @@ static uint32_t count_nodes(const struct inf_graph *graph, enum inf_op op, bool 
 {
     uint32_t count = 0;
     for (uint32_t n = 0; n < graph->node_count; n++)
-        count += graph->nodes[n].op == op && (op != INF_OP_MATMUL ||
-                 (graph->values[graph->nodes[n].inputs[1]].data != NULL) == constant);
+        count += graph->nodes[n].op == op &&
+                 (op != INF_OP_MATMUL ||
+                  (graph->values[graph->nodes[n].inputs[1]].data != NULL) == constant);
     return count;
 }
 

@@ -324,3 +324,31 @@ Test(queue, charges_every_core_that_a_run_had)
     settle_job(jobs[2], 1);
     inf_device_queue_fini(&queue);
 }
+
+Test(queue, pops_decoding_steps_of_one_key_together)
+{
+    open_queue(1, 32, 1000);
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *made[6];
+    static const uint64_t keys[6] = {7, 9, 7, 0, 9, 7};
+    for (uint32_t i = 0; i < 6; i++) {
+        made[i] = make_rows(1, 1);
+        made[i]->join_key = keys[i];
+        cr_assert_eq(push_job(made[i]), INF_DEVICE_QUEUE_ACCEPTED);
+    }
+    uint32_t taken = 0;
+    for (uint32_t runs = 0; runs < 4 && taken < 6; runs++) {
+        uint32_t count = take_all(jobs);
+        uint32_t alike = 0;
+        for (uint32_t i = 0; i < 6; i++)
+            alike += keys[i] == jobs[0]->join_key;
+        cr_expect(count == alike || count == 2, "%u of %u", count, alike);
+        for (uint32_t i = 0; i < count; i++) {
+            cr_expect_eq(jobs[i]->join_key, jobs[0]->join_key);
+            settle_job(jobs[i], 1);
+        }
+        taken += count;
+    }
+    cr_expect_eq(taken, 6);
+    inf_device_queue_fini(&queue);
+}

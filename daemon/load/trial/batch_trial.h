@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures whether a model may be batched, and which row counts are worth batching. Used on the
 // loader thread.
-#ifndef INF_DAEMON_LOAD_BATCH_TRIAL_H
-#define INF_DAEMON_LOAD_BATCH_TRIAL_H
+#ifndef INF_DAEMON_LOAD_TRIAL_BATCH_TRIAL_H
+#define INF_DAEMON_LOAD_TRIAL_BATCH_TRIAL_H
 
 #include "daemon/load/served.h"
 

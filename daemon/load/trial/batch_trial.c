@@ -2,7 +2,7 @@
 // Builds the batch ladder of a model, that is, the list of row counts that are worth batching, by
 // running the model. The rows have pseudo-random values that depend only on the position of the
 // row, so that the same row can be run alone and in a batch and the results can be compared.
-#include "daemon/load/batch_trial.h"
+#include "daemon/load/trial/batch_trial.h"
 
 #include <inttypes.h>
 #include <string.h>

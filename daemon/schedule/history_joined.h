@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding steps of several sessions in one run, which reads the weights of the model once.
+#ifndef INF_DAEMON_SCHEDULE_HISTORY_JOINED_H
+#define INF_DAEMON_SCHEDULE_HISTORY_JOINED_H
+
+#include "daemon/schedule/history_step.h"
+
+// Returns a key for a step that may share a run with other steps of the same key: it appends one row
+// to the history of its session, and the model has a ladder for that. Returns 0 if the job must run
+// alone. The key may be the same for steps that cannot share a run; they run one by one then.
+uint64_t inf_history_find_join_key(const struct inf_job *job) INF_ON_LOOP;
+
+// Memory of a worker for the steps of one run.
+struct inf_history_joined;
+
+// Returns NULL if there is no memory.
+struct inf_history_joined *inf_history_joined_create(void);
+
+// Frees the memory and sets the pointer to NULL. NULL is allowed.
+void inf_history_joined_destroy(struct inf_history_joined **joined);
+
+// Frees copies of inputs that are larger than `kept_bytes`. NULL is allowed.
+void inf_history_joined_trim(struct inf_history_joined *joined, size_t kept_bytes);
+
+// Runs `count` jobs with the same key, at most INF_HISTORY_SESSIONS_MAX and all of different
+// sessions, in one run, and fills their results except start_ns and done_ns. The memory of
+// `resources` is not used. *cancelled ends the run. Returns false if the jobs must be run one by
+// one; nothing of their sessions has changed then.
+bool inf_history_run_joined(struct inf_history_joined *joined, struct inf_job *const *jobs,
+                            uint32_t count, const struct inf_history_resources *resources,
+                            const atomic_bool *cancelled) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif
