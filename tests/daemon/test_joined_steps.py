@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_joined_steps.py DAEMON SOURCE_ROOT [TEST...] - decoding steps of several sessions in one run.
-The model has weights of 16 MiB, so that reading them once for several steps pays, and attends to all
-rows so far. Answers are compared with those that NumPy computes for each session alone."""
+"""test_joined_steps.py DAEMON SOURCE_ROOT [TEST...] - decoding steps of several sessions in one
+run. The model has weights of 16 MiB, so that reading them once for several steps pays, and attends
+to all rows so far. Answers are compared with those that NumPy computes for each session alone."""
 import os
 import random
 import re
@@ -71,9 +71,9 @@ class JoinedSteps(unittest.TestCase):
     def count_joined(self):
         """The steps that shared a run with others."""
         text = self.client.metrics()
+        pattern = r'^inferd_inference_batch_rows_%s\S* (\S+)$'
         rows, runs = (
-            sum(float(n) for n in re.findall(rf'^inferd_inference_batch_rows_{kind}.* (\S+)$', text, re.M))
-            for kind in ('sum', 'count')
+            sum(map(float, re.findall(pattern % kind, text, re.M))) for kind in ('sum', 'count')
         )
         return rows - runs
 

@@ -523,8 +523,8 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
                                         struct inf_executable **out_executable,
                                         struct inf_error *err)
 {
-    uint64_t hash = inf_history_refusals_hash(shapes, model->compiler.graph->input_count,
-                                              buffers.sessions);
+    uint64_t hash =
+        inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
     if (!model->compiler.has_history || !inf_device_info(device)->host_memory ||
         inf_history_refusals_have(&model->refusals, hash, buffers.room))
         return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", buffers.room);

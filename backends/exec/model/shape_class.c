@@ -59,7 +59,8 @@ void inf_shape_classes_fini(struct inf_shape_classes *classes)
 static bool same_class(const struct inf_shape_classes *classes, const struct inf_shape_class *class,
                        const struct inf_shape_key *key)
 {
-    if (class->device != key->device || class->retired || class->buffers.room != key->buffers.room ||
+    if (class->device != key->device || class->retired ||
+        class->buffers.room != key->buffers.room ||
         class->buffers.sessions != key->buffers.sessions ||
         !inf_run_options_equal(&class->options, &key->options))
         return false;

@@ -55,8 +55,8 @@ static bool is_constant(const struct joiner *j, uint32_t value)
 // Returns true if the node multiplies rows of its first operand with constants.
 static bool is_product(const struct joiner *j, const struct inf_node *node)
 {
-    bool multiplies = node->op == INF_OP_MATMUL || node->op == INF_OP_MATMUL_BLOCKS ||
-                      node->op == INF_OP_QMATMUL;
+    bool multiplies =
+        node->op == INF_OP_MATMUL || node->op == INF_OP_MATMUL_BLOCKS || node->op == INF_OP_QMATMUL;
     if (!multiplies || is_constant(j, node->inputs[0]))
         return false;
     for (uint32_t i = 1; i < node->input_count; i++)
@@ -116,8 +116,8 @@ static bool is_shared(const struct joiner *j, const struct inf_node *node)
         return false;
     bool shared = is_product(j, node);
     for (uint32_t i = 0; i < node->input_count; i++)
-        shared = shared || (!is_constant(j, node->inputs[i]) &&
-                            j->whole[node->inputs[i]] != INF_VALUE_NONE);
+        shared = shared ||
+                 (!is_constant(j, node->inputs[i]) && j->whole[node->inputs[i]] != INF_VALUE_NONE);
     return shared;
 }
 
@@ -146,8 +146,7 @@ static enum inf_code make_parts(struct joiner *j, uint32_t value)
     uint32_t node;
     INF_TRY(inf_graph_add_node(j->graph, INF_OP_SPLIT, j->source->values[value].name, "",
                                &j->whole[value], 1, j->count, &node, j->err));
-    memcpy(&j->parts[value * j->count], j->graph->nodes[node].outputs,
-           j->count * sizeof *j->parts);
+    memcpy(&j->parts[value * j->count], j->graph->nodes[node].outputs, j->count * sizeof *j->parts);
     return INF_OK;
 }
 
@@ -191,9 +190,8 @@ static enum inf_code copy_node(struct joiner *j, const struct inf_node *node, ui
 {
     uint32_t inputs[INF_LIMIT_NODE_INPUTS], added;
     for (uint32_t i = 0; i < node->input_count; i++)
-        inputs[i] = node->inputs[i] == INF_VALUE_NONE
-                        ? INF_VALUE_NONE
-                        : j->parts[node->inputs[i] * j->count + copy];
+        inputs[i] = node->inputs[i] == INF_VALUE_NONE ? INF_VALUE_NONE
+                                                      : j->parts[node->inputs[i] * j->count + copy];
     INF_TRY(inf_graph_add_node(j->graph, node->op, node->name, node->source, inputs,
                                node->input_count, node->output_count, &added, j->err));
     j->graph->nodes[added].attrs = node->attrs;

@@ -30,7 +30,7 @@ enum variant {
     MATRIX_PER_ITEM,            // weights have an axis before those of the matrix
 };
 
-static float noise(uint32_t seed, uint32_t index)
+static float make_noise(uint32_t seed, uint32_t index)
 {
     return sinf((float)(seed * 37 + index) * 0.731f) * 0.8f;
 }
@@ -49,11 +49,11 @@ static uint32_t add_weights(struct inf_builder *b, struct inf_shape shape, uint3
     uint32_t value = inf_build_const(b, INF_DTYPE_F32, &shape, &elements);
     cr_assert_eq(b->code, INF_OK);
     for (uint32_t i = 0; i < inf_shape_elements(&shape); i++)
-        elements[i] = noise(seed, i);
+        elements[i] = make_noise(seed, i);
     return value;
 }
 
-static uint32_t normalize(struct inf_builder *b, uint32_t x, struct inf_ints axes)
+static uint32_t add_norm(struct inf_builder *b, uint32_t x, struct inf_ints axes)
 {
     struct inf_build_node node = inf_build_describe(INF_OP_NORMALIZE, x, INF_VALUE_NONE, 0);
     node.input_count = 1;
@@ -62,8 +62,8 @@ static uint32_t normalize(struct inf_builder *b, uint32_t x, struct inf_ints axe
     return inf_build_value(b, &node);
 }
 
-static uint32_t multiply(struct inf_builder *b, enum variant variant, uint32_t x,
-                         struct inf_shape shape, uint32_t seed)
+static uint32_t add_product(struct inf_builder *b, enum variant variant, uint32_t x,
+                            struct inf_shape shape, uint32_t seed)
 {
     if (variant == WITHOUT_WEIGHTS)
         return x;
@@ -85,20 +85,20 @@ static struct inf_graph *make_graph(enum variant variant)
     uint32_t hidden = x;
     if (variant == FLAT)
         hidden = inf_build_reshape(&b, hidden, (int64_t[]){-1, SIZE}, 2);
-    hidden = multiply(&b, variant, hidden, INF_SHAPE(SIZE, SIZE), 1);
+    hidden = add_product(&b, variant, hidden, INF_SHAPE(SIZE, SIZE), 1);
     hidden = inf_build_add(&b, hidden, add_weights(&b, INF_SHAPE(SIZE), 2));
     if (variant == FLAT)
         hidden = inf_build_reshape(&b, hidden, (int64_t[]){1, -1, SIZE}, 3);
     if (variant == ROW_NORMS)
-        hidden = normalize(&b, hidden, (struct inf_ints){.count = 2, .values = {0, 2}});
+        hidden = add_norm(&b, hidden, (struct inf_ints){.count = 2, .values = {0, 2}});
     else
-        hidden = normalize(&b, hidden, (struct inf_ints){.count = 1, .values = {-1}});
+        hidden = add_norm(&b, hidden, (struct inf_ints){.count = 1, .values = {-1}});
     uint32_t all = inf_build_concat(&b, (uint32_t[]){past, hidden}, 2, 1);
     struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, hidden, all, INF_VALUE_NONE);
     product.attrs.matmul.transpose_b = true;
     uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
     uint32_t y = inf_build_add(&b, inf_build_matmul(&b, scores, all), hidden);
-    y = multiply(&b, variant, y, INF_SHAPE(SIZE, INNER), 3);
+    y = add_product(&b, variant, y, INF_SHAPE(SIZE, INNER), 3);
     y = inf_build_unary(&b, INF_UNARY_TANH, y);
     if (variant == BATCH_SCALED) {
         y = inf_build_add(&b, y, add_weights(&b, INF_SHAPE(2, 1, INNER), 4));
@@ -106,7 +106,7 @@ static struct inf_graph *make_graph(enum variant variant)
                              true);
     }
     if (variant != WITHOUT_WEIGHTS)
-        y = multiply(&b, variant, y, INF_SHAPE(INNER, SIZE), 5);
+        y = add_product(&b, variant, y, INF_SHAPE(INNER, SIZE), 5);
     cr_assert_eq(b.code, INF_OK, "%s", err.text);
     cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
     cr_assert_eq(inf_graph_add_output(graph, "rows", all, NULL), INF_OK);
@@ -146,8 +146,8 @@ static void close_model(struct fixture *f)
     inf_device_unref(&f->devices[1]);
 }
 
-static enum inf_code acquire(const struct fixture *f, int64_t rows, uint32_t sessions,
-                             struct inf_executable **executable)
+static enum inf_code acquire_steps(const struct fixture *f, int64_t rows, uint32_t sessions,
+                                   struct inf_executable **executable)
 {
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     const struct inf_shape shapes[] = {INF_SHAPE(1, rows, SIZE), INF_SHAPE(1, 0, SIZE)};
@@ -167,9 +167,9 @@ static void fill_session(struct session *session, uint32_t seed, int32_t length)
 {
     *session = (struct session){.length = length};
     for (uint32_t i = 0; i < ROWS_MAX * SIZE; i++)
-        session->x[i] = noise(seed, i);
+        session->x[i] = make_noise(seed, i);
     for (uint32_t i = 0; i < (uint32_t)length * SIZE; i++)
-        session->buffer[i] = noise(seed + 50, i);
+        session->buffer[i] = make_noise(seed + 50, i);
 }
 
 // Runs one step of each session in one run.
@@ -206,8 +206,8 @@ static void check_count(const struct inf_backend *backend, enum variant variant,
     struct fixture f = open_model(backend, variant);
     struct session joined[SESSIONS], alone[SESSIONS], *pointers[SESSIONS];
     struct inf_executable *one, *all;
-    cr_assert_eq(acquire(&f, rows, 1, &one), INF_OK);
-    cr_assert_eq(acquire(&f, rows, count, &all), INF_OK);
+    cr_assert_eq(acquire_steps(&f, rows, 1, &one), INF_OK);
+    cr_assert_eq(acquire_steps(&f, rows, count, &all), INF_OK);
     cr_assert_neq(one, all);
     cr_assert_eq(inf_executable_new_rows(all), rows);
     for (uint32_t s = 0; s < count; s++) {
@@ -243,8 +243,8 @@ Test(join, a_session_may_fill_the_place_of_another_one)
     struct fixture f = open_model(&inf_cpu_backend, PLAIN);
     struct session joined[2], alone[2];
     struct inf_executable *one, *all;
-    cr_assert_eq(acquire(&f, 1, 1, &one), INF_OK);
-    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    cr_assert_eq(acquire_steps(&f, 1, 1, &one), INF_OK);
+    cr_assert_eq(acquire_steps(&f, 1, 4, &all), INF_OK);
     for (uint32_t s = 0; s < 2; s++) {
         fill_session(&joined[s], s, 3);
         fill_session(&alone[s], s, 3);
@@ -274,7 +274,7 @@ Test(join, weights_are_read_once_and_each_history_by_its_own_session)
 {
     struct fixture f = open_model(&inf_ref_backend, PLAIN);
     struct inf_executable *all;
-    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    cr_assert_eq(acquire_steps(&f, 1, 4, &all), INF_OK);
     const struct inf_graph *graph = inf_executable_graph(all);
     cr_expect_eq(count_nodes(graph, INF_OP_MATMUL, true), 3);
     cr_expect_eq(count_nodes(graph, INF_OP_MATMUL, false), 2 * 4);
@@ -289,7 +289,7 @@ Test(join, a_norm_over_all_rows_stays_in_its_session)
 {
     struct fixture f = open_model(&inf_ref_backend, ROW_NORMS);
     struct inf_executable *all;
-    cr_assert_eq(acquire(&f, 1, 4, &all), INF_OK);
+    cr_assert_eq(acquire_steps(&f, 1, 4, &all), INF_OK);
     cr_expect_eq(count_nodes(inf_executable_graph(all), INF_OP_NORMALIZE, false), 4);
     inf_model_release(f.model, &all);
     close_model(&f);
@@ -300,13 +300,13 @@ Test(join, models_without_shared_weights_are_refused)
     for (enum variant variant = WITHOUT_WEIGHTS; variant <= MATRIX_PER_ITEM; variant++) {
         struct fixture f = open_model(&inf_ref_backend, variant);
         struct inf_executable *executable;
-        cr_assert_eq(acquire(&f, 1, 1, &executable), INF_OK, "variant %d", (int)variant);
+        cr_assert_eq(acquire_steps(&f, 1, 1, &executable), INF_OK, "variant %d", (int)variant);
         inf_model_release(f.model, &executable);
         for (int again = 0; again < 2; again++)
-            cr_expect_eq(acquire(&f, 1, 2, &executable), INF_UNSUPPORTED, "variant %d",
+            cr_expect_eq(acquire_steps(&f, 1, 2, &executable), INF_UNSUPPORTED, "variant %d",
                          (int)variant);
         // One session still can.
-        cr_assert_eq(acquire(&f, 1, 1, &executable), INF_OK);
+        cr_assert_eq(acquire_steps(&f, 1, 1, &executable), INF_OK);
         inf_model_release(f.model, &executable);
         close_model(&f);
     }
@@ -319,7 +319,7 @@ Test(join, executables_for_several_sessions_are_counted_apart)
     struct inf_executable *executable, *first;
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
-    cr_assert_eq(acquire(&f, 1, 1, &first), INF_OK);
+    cr_assert_eq(acquire_steps(&f, 1, 1, &first), INF_OK);
     inf_model_release(f.model, &first);
     for (uint32_t room = ROOM; room < ROOM + INF_JOINED_CLASSES_MAX + 3; room++) {
         cr_assert_eq(inf_model_acquire_history(f.model, f.devices[0], &options, shapes,
