@@ -3,8 +3,8 @@
 // counts (rungs) that are worth batching, each with its run time, measured at load
 // (daemon/load/trial/batch_trial.h). Requests that arrive while the device is busy run together in
 // the next batch. For a model with a history, a row is a decoding step of a session
-// (daemon/load/trial/step_trial.h). A worker waits for more rows only if clients that were just answered are likely to
-// send their next request soon (daemon/policy/batch_wait.h).
+// (daemon/load/trial/step_trial.h). A worker waits for more rows only if clients that were just
+// answered are likely to send their next request soon (daemon/policy/batch_wait.h).
 #ifndef INF_DAEMON_POLICY_BATCH_LADDER_H
 #define INF_DAEMON_POLICY_BATCH_LADDER_H
 

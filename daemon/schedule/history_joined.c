@@ -8,9 +8,9 @@
 // device queue gathers steps with the same key, as many as the batch ladder of the model recommends
 // (batch_ladder.h counts a step as a row).
 //
-// The executable has as many copies as a rung of the ladder has rows. Copies without a step of their
-// own repeat the first step in its memory: they write the same rows to the same place, and their
-// outputs are dropped.
+// The executable has as many copies as a rung of the ladder has rows. Copies without a step of
+// their own repeat the first step in its memory: they write the same rows to the same place, and
+// their outputs are dropped.
 //
 // If anything fails, all steps run one by one, so that a step with bad values harms itself only. A
 // client cannot cancel a run of several steps.

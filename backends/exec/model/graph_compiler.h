@@ -51,11 +51,11 @@ enum inf_code inf_graph_compiler_copy_pins(struct inf_graph_compiler *compiler,
                                            const struct inf_graph_compiler *from,
                                            struct inf_error *err) INF_NODISCARD;
 
-// Copies the graph for inputs of these shapes, and runs the passes. If `buffers` is not NULL, builds
-// the graph for a history in these buffers (history.h, join.h) instead; has_history must be true.
-// Then *out_new_rows is the number of rows that each step appends; otherwise it is 0. The constants
-// of the graph must be in memory. `cancelled` ends the work when it becomes true; NULL: it is not
-// cancellable. The caller destroys *out_graph.
+// Copies the graph for inputs of these shapes, and runs the passes. If `buffers` is not NULL,
+// builds the graph for a history in these buffers (history.h, join.h) instead; has_history must be
+// true. Then *out_new_rows is the number of rows that each step appends; otherwise it is 0. The
+// constants of the graph must be in memory. `cancelled` ends the work when it becomes true; NULL:
+// it is not cancellable. The caller destroys *out_graph.
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the graph.
 // INF_UNSUPPORTED, INF_RANGE, INF_EXHAUSTED  as inf_history_build() and inf_history_join().

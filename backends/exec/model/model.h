@@ -106,12 +106,12 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
 // Valid as long as the model. Any thread.
 const struct inf_history *inf_model_history(const struct inf_model *model);
 
-// Returns the executable for a history in these buffers, like inf_model_acquire_with(). `shapes` are
-// those of one session for an empty history; inf_history_build() describes the inputs, and
-// inf_history_join() those of several sessions. inf_executable_new_rows() tells how many rows a step
-// appends: the rows in use before the run and the new ones must fit the buffers.
+// Returns the executable for a history in these buffers, like inf_model_acquire_with(). `shapes`
+// are those of one session for an empty history; inf_history_build() describes the inputs, and
+// inf_history_join() those of several sessions. inf_executable_new_rows() tells how many rows a
+// step appends: the rows in use before the run and the new ones must fit the buffers.
 //
-// INF_UNSUPPORTED  the model cannot be computed in this way with so many rows, or on this device, or
+// INF_UNSUPPORTED  the model cannot be computed in this way with so many rows, on this device, or
 //                  for several sessions.
 enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
                                         const struct inf_run_options *options,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the batch ladder of a model with a history, whose rows are decoding steps of different
-// sessions (daemon/schedule/history_joined.h). How much several steps gain depends on the size of the
-// weights and on the kernels for few rows, so it is measured. All steps of a run have the same memory
-// here, as steps that fill a rung have. Results are not compared: the graph for several sessions
-// mixes no rows, whatever the model does (join.h of the graph).
+// sessions (daemon/schedule/history_joined.h). How much several steps gain depends on the size of
+// the weights and on the kernels for few rows, so it is measured. All steps of a run have the same
+// memory here, as steps that fill a rung have. Results are not compared: the graph for several
+// sessions mixes no rows, whatever the model does (join.h of the graph).
 #include "daemon/load/trial/step_trial.h"
 
 #include <inttypes.h>
@@ -35,8 +35,8 @@ struct measured {
     void *outputs[INF_HISTORY_SESSIONS_MAX * INF_LIMIT_TENSORS];
 };
 
-// Sets the shapes of a step of one row for an empty history. Sizes that the model leaves to requests
-// are 1.
+// Sets the shapes of a step of one row for an empty history. Sizes that the model leaves to
+// requests are 1.
 static void set_shapes(struct measured *measured)
 {
     const struct inf_graph *graph = inf_model_graph(measured->served->model);
@@ -79,7 +79,8 @@ static void bind_steps(struct measured *measured, const struct inf_graph *graph)
             measured->outputs[measured->history->outputs[i]] = NULL;
 }
 
-// Runs the steps a few times and stores the shortest time in *best_ns. Returns false if a run fails.
+// Runs the steps a few times and stores the shortest time in *best_ns. Returns false if a run
+// fails.
 static bool time_steps(const struct measured *measured, struct inf_executable *executable,
                        uint64_t *best_ns) INF_MAY_BLOCK
 {

@@ -7,9 +7,9 @@
 #include "daemon/load/served.h"
 
 // Fills served->ladder for a model for which inf_served_joins_steps() is true: with the numbers of
-// steps, 1, 2, 4 ... (at most `steps_max`), that are worth running together. A number is a rung if a
-// step costs at least a tenth less time than on the previous rung. Steps of one row are run at the
-// beginning of an empty history. If the first failure is at 2 steps, there is no ladder. Takes
+// steps, 1, 2, 4 ... (at most `steps_max`), that are worth running together. A number is a rung if
+// a step costs at least a tenth less time than on the previous rung. Steps of one row are run at
+// the beginning of an empty history. If the first failure is at 2 steps, there is no ladder. Takes
 // little more than INF_STEP_TRIAL_MS at most. *cancelled ends the trial early.
 void inf_step_trial_run(struct inf_served *served, uint32_t steps_max, const atomic_bool *cancelled,
                         const struct inf_log *log) INF_MAY_BLOCK;
