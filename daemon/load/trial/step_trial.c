@@ -7,6 +7,7 @@
 #include "daemon/load/trial/step_trial.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
@@ -149,6 +150,7 @@ void inf_step_trial_run(struct inf_served *served, uint32_t steps_max, const ato
     build_ladder(&measured, single, steps_max);
     inf_trial_run_fini(&measured.memory);
     inf_model_release(served->model, &single);
+    malloc_trim(0); // the allocator would keep the memory of the buffers
     if (ladder->count < 2)
         ladder->count = 0;
     else

@@ -339,8 +339,9 @@ Test(queue, pops_decoding_steps_of_one_key_together)
     uint32_t taken = 0, most = 0;
     while (inf_device_queue_count(&queue) > 0) {
         uint32_t count = take_all(jobs);
+        const uint64_t key = jobs[0]->join_key; // the job is freed below
         for (uint32_t i = 0; i < count; i++) {
-            cr_expect_eq(jobs[i]->join_key, jobs[0]->join_key);
+            cr_expect_eq(jobs[i]->join_key, key);
             settle_job(jobs[i], 1);
         }
         most = INF_MAX(most, count);
