@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon without a repository, for tests that load models by path. The test puts client/python on
 sys.path before it imports this module."""
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import inferd
-
-SECONDS_MAX = 60
+from listening import SECONDS_MAX, wait_until_accepts
 
 
 def is_sanitized(program):
@@ -17,16 +15,6 @@ def is_sanitized(program):
     shadow of the rest."""
     code = Path(program).read_bytes()
     return b'__asan_init' in code or b'__tsan_init' in code
-
-
-def accepts(path):
-    """Returns true if a process listens on this socket."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except OSError:
-            return False
-    return True
 
 
 class BareDaemon:
@@ -48,16 +36,19 @@ class BareDaemon:
             ],
             stderr=subprocess.DEVNULL,
         )
-        end = time.monotonic() + SECONDS_MAX
-        while not accepts(self.admin):
-            if self._process.poll() is not None or time.monotonic() > end:
-                self.end()
-                raise TimeoutError(f'no socket after {SECONDS_MAX} s')
-            time.sleep(0.02)
+        try:
+            wait_until_accepts(self.admin, self._process)
+        except AssertionError:
+            self.end()
+            raise
 
     @property
     def pid(self):
         return self._process.pid
+
+    def processor_ns(self):
+        """The processor time of the daemon and its threads so far."""
+        return time.clock_gettime_ns(~self.pid << 3 | 2)  # as clock_getcpuclockid() computes it
 
     def load(self, name, path):
         with inferd.Client(self.admin) as admin:
@@ -72,7 +63,7 @@ class BareDaemon:
     def end(self):
         """Stops the daemon, and fails if it does not exit with 0."""
         self._process.terminate()
-        code = self._process.wait(30)
+        code = self._process.wait(SECONDS_MAX)
         self._temporary.cleanup()
         if code != 0:
             raise ChildProcessError(f'the daemon ended with {code}')

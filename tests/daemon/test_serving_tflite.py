@@ -20,6 +20,7 @@ DAEMON, INFERCTL, ROOT = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, ROOT + '/tests/tools/gen')
 sys.dont_write_bytecode = True
 import gen_colors
+from listening import wait_until_accepts
 from tflite_writer import archive
 
 SECONDS_MAX = 60
@@ -65,10 +66,7 @@ class Case(unittest.TestCase):
             + [f'--cache-dir={self.folder}/cache', '--backends=ref', '--drain-timeout-ms=200'],
             stderr=self.log,
         )
-        end = time.monotonic() + SECONDS_MAX
-        while not (self.folder / 'admin.sock').exists():
-            self.assertLess(time.monotonic(), end, 'no socket')
-            time.sleep(0.02)
+        wait_until_accepts(self.folder / 'admin.sock', self.process)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

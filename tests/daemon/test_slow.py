@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from listening import wait_until_accepts
 
 DAEMON, DAEMON_REF, HAS_CPU = sys.argv[1:4]
 WARNING = 'only the slow reference device is available'
@@ -26,10 +28,7 @@ def start_log(daemon, *arguments):
             env=environment,
             text=True,
         )
-        end = time.monotonic() + SECONDS_MAX
-        while not Path(folder, 'inferd.sock').exists() and process.poll() is None:
-            assert time.monotonic() < end, f'no socket after {SECONDS_MAX} s'
-            time.sleep(0.02)
+        wait_until_accepts(Path(folder, 'inferd.sock'), process)
         process.send_signal(signal.SIGTERM)
         log = process.communicate(timeout=SECONDS_MAX)[1]
         assert process.returncode == 0, log

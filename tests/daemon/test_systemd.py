@@ -46,10 +46,19 @@ class Manager:
 
 
 def connect(path):
-    client = socket.socket(socket.AF_UNIX)
-    client.settimeout(20)
-    client.connect(path)
-    return client
+    """Returns a client, when a process listens on the socket."""
+    end = time.monotonic() + 20
+    while True:
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(20)
+        try:
+            client.connect(path)
+            return client
+        except OSError:
+            client.close()
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 def check_activation(folder, tool):
@@ -76,8 +85,6 @@ def check_activation(folder, tool):
         preexec_fn=refuse_writable_code,
     )
     try:
-        while not os.path.exists(admin):
-            time.sleep(0.01)
         clients = [connect(data), connect(admin)]  # the first one starts the daemon
         seen = manager.wait_for('READY=1')
         assert any(line.startswith('STATUS=serving') for line in seen), seen

@@ -15,6 +15,10 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.dont_write_bytecode = True
+from listening import wait_until_accepts
+
 INFERD, INFERCTL = map(os.path.abspath, sys.argv[1:])
 SECONDS_MAX = 60
 PROTOBUF = (
@@ -113,10 +117,7 @@ class Scrape(unittest.TestCase):
             + ['--backends=ref'],
             stderr=subprocess.DEVNULL,
         )
-        end = time.monotonic() + SECONDS_MAX
-        while not Path(cls.folder, 'admin.sock').exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until_accepts(f'{cls.folder}/admin.sock', cls.daemon)
 
     @classmethod
     def stop(cls):

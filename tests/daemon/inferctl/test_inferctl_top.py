@@ -13,6 +13,10 @@ import termios
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.dont_write_bytecode = True
+from listening import wait_until_accepts
+
 INFERD, INFERCTL = sys.argv[1:]
 SECONDS_MAX = 60
 
@@ -68,10 +72,8 @@ def main():
             stderr=subprocess.DEVNULL,
         )
         socket = f'{folder}/inferd.sock'
-        end = time.monotonic() + SECONDS_MAX
-        while not Path(socket).exists() and time.monotonic() < end:
-            time.sleep(0.02)
         try:
+            wait_until_accepts(socket, daemon)
             once = subprocess.run(
                 [INFERCTL, 'top', '--socket', socket, '--once', '-i', '50'],
                 capture_output=True,
