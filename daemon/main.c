@@ -13,6 +13,7 @@
 #include "daemon/system/journal.h"
 #include "daemon/system/log.h"
 #include "daemon/system/notify.h"
+#include "proto/core/fd_table.h"
 
 // Raises the soft limit of open files to the hard limit, because every connection and every shared
 // memory region needs a descriptor.
@@ -111,5 +112,6 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     raise_fd_limit();
+    inf_fd_table_reserve();
     return serve_requests(&config, argc, argv, &err);
 }

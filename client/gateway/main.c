@@ -19,6 +19,7 @@
 #include "client/gateway/listen.h"
 #include "client/gateway/options.h"
 #include "client/gateway/rest/routes.h"
+#include "proto/core/fd_table.h"
 
 // Maximum time that the gateway waits for requests in flight after SIGTERM or SIGINT, in seconds.
 #define DRAIN_S 10
@@ -141,6 +142,7 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     signal(SIGPIPE, SIG_IGN);
+    inf_fd_table_reserve();
     struct process process = {0};
     struct inf_error err;
     status = 0;

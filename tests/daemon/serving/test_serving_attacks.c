@@ -111,9 +111,27 @@ static void flood_with_fds(void)
         close(listeners[i]);
 }
 
+// Returns the size of the daemon's table of descriptors.
+static unsigned long read_fd_slots(void)
+{
+    char path[64], line[256];
+    unsigned long slots = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)fixture.pid);
+    FILE *file = fopen(path, "re");
+    cr_assert_not_null(file);
+    while (slots == 0 && fgets(line, sizeof line, file) != NULL)
+        (void)sscanf(line, "FDSize: %lu", &slots);
+    fclose(file);
+    cr_assert_gt(slots, 0u);
+    return slots;
+}
+
 Test(serving_attacks, with_descriptors_that_do_not_close_delay_no_other_client)
 {
+    // While the table grows, the daemon waits in recvmsg().
+    unsigned long slots = read_fd_slots();
     flood_with_fds();
+    cr_expect_eq(read_fd_slots(), slots);
     check_innocent();
 }
 
