@@ -284,10 +284,16 @@ static void submit_plans(struct inf_model_store *store, struct inf_served *serve
 }
 
 // A model may be placed several times at once: after races, and for admins. Makes the latest
-// placement the base of this one. Returns false if the files were loaded again meanwhile.
+// placement the base of this one. Returns false if the files were loaded again meanwhile, or if the
+// model was placed meanwhile and no admin asked for this placement: a race that ended before an
+// admin's placement would undo it.
 static bool follow_base(struct inf_load_job *job, const struct inf_model_entry *entry) INF_ON_LOOP
 {
     if (entry->served == NULL || entry->served->load_number != job->base->load_number)
+        return false;
+    if (entry->served == job->base)
+        return true;
+    if (!job->model.by_admin)
         return false;
     inf_served_unref(&job->base);
     job->base = inf_served_ref(entry->served);
@@ -323,7 +329,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         return;
     if (job->base != NULL && !follow_base(job, entry)) {
         (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
-                              "model '%s' was loaded again while it was being placed", job->name);
+                              "model '%s' was loaded again or placed while it was being placed",
+                              job->name);
         return;
     }
     // If the model was only placed again, clients see the same model, so its counters continue.

@@ -423,6 +423,27 @@ Test(model_store, placements_that_overlap_succeed)
     inf_model_store_destroy(&store);
 }
 
+// The store places a model with token 0 after a race. The race may have ended when an admin's
+// placement had been submitted, and had not ended.
+Test(model_store, a_placement_after_a_race_does_not_undo_that_of_an_admin)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    cr_assert_eq(place_on_ref(store, 1), INF_OK);
+    cr_assert_eq(place_on_ref(store, 0), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_OK);
+    struct inf_served *first = find_model(store, "m");
+    cr_expect_eq(next_end(store).err.code, INF_CANCELLED);
+    struct inf_served *second = find_model(store, "m");
+    cr_expect_eq(second, first);
+    inf_served_unref(&first);
+    inf_served_unref(&second);
+    inf_model_store_destroy(&store);
+}
+
 Test(model_store, a_placement_of_files_that_were_loaded_again_fails)
 {
     inf_role_enter_loop();
