@@ -1,10 +1,13 @@
 """The common part of the tests of restarts: a daemon with a service manager, clients that it keeps,
 and checks of their answers. Every test has the arguments DAEMON SOURCE_ROOT [TEST...]."""
+import fcntl
 import os
 import signal
 import struct
 import sys
 import tempfile
+import termios
+import time
 import unittest
 from pathlib import Path
 
@@ -15,10 +18,11 @@ sys.dont_write_bytecode = True
 from _proto import decode
 from manager import Manager
 from models import write_sum
-from raw_client import ERROR_FLAG, FINAL, STATUS, Raw
+from raw_client import DEVICE_LIST, ERROR_FLAG, FINAL, STATUS, Raw
 
 UNAVAILABLE, ABORTED = 14, 10
 NOT_BEGUN, OUTCOME_UNKNOWN, SESSION_LOST = 49, 50, 31
+SOCKET_BYTES = 64 << 10  # less than what a socket takes
 ONES = struct.pack('<4f', 1, 1, 1, 1)
 
 
@@ -71,6 +75,34 @@ class HandoverCase(unittest.TestCase):
         frame = client.call('Empty', {}, method=STATUS)
         client.close()
         return decode('ServerStatusResponse', frame.meta)
+
+    def wait_for_reading(self):
+        """Returns when the daemon has read what clients have sent: its loop handles connections in
+        the order in which they have something to read."""
+        self.server_status()
+
+    def wait_until_full(self, client):
+        """Returns when the socket of a client that does not read takes no more."""
+        seen, size, end = -1, 0, time.monotonic() + 20
+        while seen != size or size < SOCKET_BYTES:
+            assert time.monotonic() < end, size
+            time.sleep(0.2)
+            room = fcntl.ioctl(client.socket, termios.FIONREAD, bytes(4))
+            seen, size = size, struct.unpack('i', room)[0]
+
+    def wait_for_run(self, waiting=0):
+        """Returns when the device runs a request, and `waiting` others are in its queue."""
+        end = time.monotonic() + 20
+        client = self.connect(self.manager.admin)
+        self.wait_for_reading()
+        while True:
+            frame = client.call('Empty', {}, method=DEVICE_LIST)
+            devices = decode('DeviceListResponse', frame.meta)
+            if [row['queue_depth'] for row in devices['devices']] == [waiting]:
+                break
+            assert time.monotonic() < end, devices
+            time.sleep(0.005)
+        client.close()
 
     def check_books(self):
         """Every accepted request is answered; the one that asks is not yet."""

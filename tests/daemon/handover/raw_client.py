@@ -15,7 +15,7 @@ FRAMES = (
 ).split()
 TYPES = {name: number for number, name in enumerate(FRAMES, 1)}
 FINAL, ERROR_FLAG = 1, 2
-INFER, STATUS, SESSION_OPEN = 6, 65, 80
+INFER, DEVICE_LIST, STATUS, SESSION_OPEN = 6, 64, 65, 80
 F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # SEAL, SHRINK, GROW
 
 

@@ -303,7 +303,7 @@ class Handover(HandoverCase):
         client = self.kept()
         rows = ask(256, 'slow')
         client.request('ModelInferRequest', rows, ONES * 256)
-        time.sleep(0.1)  # it runs
+        self.wait_for_run()
         self.manager.restart()
         frame = client.next()
         self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
@@ -317,7 +317,7 @@ class Handover(HandoverCase):
             client = self.kept(1 if pipelined == 1 else 2)
             for _ in range(pipelined):
                 client.request('ModelInferRequest', ask(256, 'slow'), ONES * 256)
-            time.sleep(0.15)  # the first one runs
+            self.wait_for_run(waiting=pipelined - 1)
             self.manager.restart(signal.SIGKILL)
             self.check_failure(client.next(), OUTCOME_UNKNOWN)
             for _ in range(pipelined - 1):
@@ -335,7 +335,7 @@ class Handover(HandoverCase):
             frame = pack(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask()), ONES,
                          INFER)
             client.socket.sendall(frame[:cut])
-            time.sleep(0.1)  # the daemon reads it
+            self.wait_for_reading()
             self.manager.restart(signal.SIGKILL)
             client.socket.sendall(frame[cut:])
             answer = client.next()
@@ -353,9 +353,9 @@ class Handover(HandoverCase):
         frame = pack(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask()), ONES,
                      INFER)
         client.socket.sendall(frame[:40])
-        time.sleep(0.1)
+        self.wait_for_reading()
         os.kill(self.manager.pid, signal.SIGTERM)
-        time.sleep(0.05)
+        self.manager.wait_for_log('draining requests=')
         # The rest of the frame is read, what follows is not.
         client.socket.sendall(frame[40:])
         client.request('ModelInferRequest', ask(), ONES)
@@ -373,7 +373,7 @@ class Handover(HandoverCase):
         client.stream += 1
         client.open[client.stream] = None
         client.send(TYPES['DATA'], client.stream, meta, data[:1024])
-        time.sleep(0.1)
+        self.wait_for_reading()
         self.manager.restart(signal.SIGKILL)
         client.send(TYPES['DATA'], client.stream, meta, data[1024:2048])
         client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(4096)),
@@ -385,7 +385,7 @@ class Handover(HandoverCase):
         client.open[client.stream] = None
         frame = pack(TYPES['DATA'], client.stream, meta, data[:32768])
         client.socket.sendall(frame[:20000])
-        time.sleep(0.1)
+        self.wait_for_reading()
         self.manager.restart(signal.SIGKILL)
         client.socket.sendall(frame[20000:])
         client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(4096)),
@@ -402,7 +402,7 @@ class Handover(HandoverCase):
             client.stream += 1
             client.open[client.stream] = None
             client.send(TYPES['DATA'], client.stream, meta, (ONES * 64)[:512])
-        time.sleep(0.1)  # the daemon reads them
+        self.wait_for_reading()
         begin, size = 4096 + (128 << 10), 128 << 10  # slot 0
         entry = struct.Struct('<QQQIHBB')  # struct inf_pending
         found = {}
@@ -442,7 +442,7 @@ class Handover(HandoverCase):
         client.stream += 1
         client.open[client.stream] = None
         client.send(TYPES['DATA'], client.stream, meta, data[:1024])
-        time.sleep(0.1)  # the daemon reads it
+        self.wait_for_reading()
         self.assertEqual(os.waitstatus_to_exitcode(self.manager.restart()), 0)
         client.send(TYPES['DATA'], client.stream, meta, data[1024:2048])
         client.send(TYPES['REQUEST'], client.stream, encode('ModelInferRequest', ask(256)),
@@ -462,7 +462,7 @@ class Handover(HandoverCase):
         inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [rows, 4],
                    'location': {'region_id': 1, 'length': rows * 16}}]
         client.request('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
-        time.sleep(1.5)  # the socket is full
+        self.wait_until_full(client)
         self.manager.restart(signal.SIGKILL)
         pieces = 0
         while (frame := client.next()).type == TYPES['DATA']:
@@ -484,7 +484,7 @@ class Handover(HandoverCase):
         inputs = [{'name': 'a_input', 'datatype': 'FP32', 'shape': [rows, 4],
                    'location': {'region_id': 1, 'length': rows * 16}}]
         client.request('ModelInferRequest', {'model_name': 'm', 'inputs': inputs})
-        time.sleep(1.5)  # the socket is full
+        self.wait_until_full(client)
         client.send(TYPES['MEM_ALLOC'], stream, encode('MemAlloc', {'region_id': 9, 'size': 8192}))
         self.manager.wait_for_names('inferd-r-', 2)
         self.manager.restart(signal.SIGKILL)
