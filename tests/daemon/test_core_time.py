@@ -69,7 +69,8 @@ class CoreTime(unittest.TestCase):
         self.daemon.load_graph('wide', graph, inputs, outputs)
         x = numpy.ones((1, SIZE), numpy.float32)
         sizes, helped, begin, before = [], False, time.monotonic(), self.charged_seconds()
-        for _ in range(60):
+        # On a busy machine a helper may come late.
+        while len(sizes) < 60 * 32 or (not helped and time.monotonic() < begin + 60):
             pending = [self.client.submit('wide', {'x': x}) for _ in range(32)]
             results = [one.result() for one in pending]
             sizes += [result.batch_size for result in results]

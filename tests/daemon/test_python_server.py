@@ -29,11 +29,16 @@ class Streams(Case):
             self.assertTrue((item.result()['y'] == i + 1).all())
 
     def test_a_deadline_ends_the_wait(self):
-        begin = time.monotonic()
-        self.fails(
-            'DEADLINE_EXCEEDED', 'IN_EXEC', self.client.infer, 'slow', {'x': self.x}, timeout=0.05
-        )
-        self.assertLess(time.monotonic() - begin, 5)
+        # On a busy machine the run may begin late.
+        for timeout in (0.05, 0.2, 0.8):
+            begin = time.monotonic()
+            with self.assertRaises(inferd.Error) as caught:
+                self.client.infer('slow', {'x': self.x}, timeout=timeout)
+            self.assertEqual(caught.exception.code, 'DEADLINE_EXCEEDED', caught.exception)
+            self.assertLess(time.monotonic() - begin, 5)
+            if caught.exception.reason == 'IN_EXEC':
+                break
+        self.assertEqual(caught.exception.reason, 'IN_EXEC', caught.exception)
 
     def test_a_request_has_to_be_begun_in_time(self):
         running = self.client.submit('slow', {'x': self.x}, queue_timeout=10)
@@ -121,23 +126,22 @@ class Threads(Case):
 
     def test_timeouts_hold_while_another_thread_receives(self):
         slow = self.client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
-        waited = []
+        waited = threading.Barrier(3)
 
         def wait_briefly():
-            begin = time.monotonic()
             with self.assertRaises(TimeoutError):
                 slow.result(timeout=0.05)
-            waited.append(time.monotonic() - begin)
+            waited.wait(60)
 
         def wait_and_cancel():
-            time.sleep(0.2)
+            waited.wait(60)
             slow.cancel()
 
         def wait_for_all():
+            # The request still runs when both timeouts have passed.
             self.fails('CANCELLED', 'BY_CLIENT', slow.result)
 
         self.run_threads(wait_for_all, wait_briefly, wait_briefly, wait_and_cancel)
-        self.assertLess(max(waited), 0.19)
         self.add(2)
 
     def test_close_wakes_the_threads_that_wait(self):
@@ -313,16 +317,24 @@ class Server(Case):
             self.assertEqual(told['events'][-1]['kind'], 'model_ready')
             admin.unload('fresh')
 
+    def wait_for_model(self, name):
+        """Waits until the daemon lists the model, which is loading or loaded then."""
+        end = time.monotonic() + 60
+        while name not in [model['name'] for model in self.client.models()]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.001)
+
     def test_a_model_that_is_loading_is_waited_for(self):
         with inferd.Client(python_case.daemon.admin) as admin:
             admin.unload('add')
+            admin.unload('slow')
             loads = [threading.Thread(target=admin.load, args=('slow',)) for _ in range(3)]
             loads.append(threading.Thread(target=admin.load, args=('add',)))
-            for load in loads:
+            for load in loads[:3]:
                 load.start()
-                time.sleep(0.002)  # the last one is behind the others
-            while 'add' not in [model['name'] for model in self.client.models()]:
-                time.sleep(0.001)
+            self.wait_for_model('slow')
+            loads[3].start()  # it is behind the others
+            self.wait_for_model('add')
             self.fails('UNAVAILABLE', 'LOADING', self.add, 1, timeout=0.001)
             # Three loads under a sanitizer may take longer than a question waits by itself.
             self.client.retry = 150.0
