@@ -218,19 +218,20 @@ enum {
     MANY = 24
 };
 
-// Sends many requests of one user and then two of another. Reads all replies. Returns true if
-// nearly all of the requests waited at the same time, and the user with few requests waited less
-// than half as long as the user with many. In order of arrival the few would wait as long.
-static bool ask_as_two_users(struct inf_raw *greedy, struct inf_raw *modest)
+// Sends many requests of one user and then two of another. Reads all replies. Sets *out_waited if
+// nearly all of the requests waited at the same time. Returns true if the user with few requests
+// waited less than half as long as the user with many. In order of arrival the few would wait as
+// long.
+static bool ask_as_two_users(struct inf_raw *greedy, struct inf_raw *modest, bool *out_waited)
 {
     for (int i = 0; i < MANY; i++)
         send_request(greedy, BRIEF, INF_WIRE_PRIORITY_HIGH, 0);
     for (int i = 0; i < 2; i++)
         send_request(modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
-    bool waited = deepest_queue(&raw) >= MANY - 4;
+    *out_waited = deepest_queue(&raw) >= MANY - 4;
     uint64_t modest_ns = longest_wait_ns(modest, 2);
     uint64_t greedy_ns = longest_wait_ns(greedy, MANY);
-    return waited && modest_ns < greedy_ns / 2;
+    return modest_ns < greedy_ns / 2;
 }
 
 Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
@@ -242,11 +243,16 @@ Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
     teach_run_time();
     inf_fixture_open_as(&fixture, &greedy, 12001);
     inf_fixture_open_as(&fixture, &modest, 12002);
-    // Expect the daemon to alternate between the users.
-    bool alternated = false;
-    for (int round = 0; round < 20 && !alternated; round++)
-        alternated = ask_as_two_users(&greedy, &modest);
-    cr_expect(alternated);
+    // Expect the daemon to alternate between the users in most of the rounds that count.
+    uint32_t counted = 0, alternated = 0;
+    for (int round = 0; round < 20 && counted < 5; round++) {
+        bool waited;
+        bool is_fair = ask_as_two_users(&greedy, &modest, &waited);
+        counted += waited;
+        alternated += waited && is_fair;
+    }
+    cr_assert_gt(counted, 0);
+    cr_expect_gt(2 * alternated, counted, "%u of %u rounds", alternated, counted);
     inf_raw_close(&greedy);
     inf_raw_close(&modest);
 }
