@@ -565,8 +565,15 @@ void inf_model_drop(struct inf_model *model, struct inf_device *device,
 void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options, const struct inf_shape *shapes)
 {
+    inf_model_drop_history(model, device, options, shapes, (struct inf_history_buffers){0});
+}
+
+void inf_model_drop_history(struct inf_model *model, struct inf_device *device,
+                            const struct inf_run_options *options, const struct inf_shape *shapes,
+                            struct inf_history_buffers buffers)
+{
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, {0}};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
     if (inf_shape_classes_drop(&model->classes, &key))
         review_constants(model);
 }

@@ -227,6 +227,12 @@ void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
                          const struct inf_run_options *options,
                          const struct inf_shape *shapes) INF_MAY_BLOCK;
 
+// Frees the executable that inf_model_acquire_history() returns for these arguments, if it exists
+// and no thread holds it.
+void inf_model_drop_history(struct inf_model *model, struct inf_device *device,
+                            const struct inf_run_options *options, const struct inf_shape *shapes,
+                            struct inf_history_buffers buffers) INF_MAY_BLOCK;
+
 // Returns the bytes of weights and arenas of the executables that the model keeps on `device`. Any
 // thread.
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device);

@@ -23,8 +23,10 @@
 enum variant {
     PLAIN,
     BATCH_SCALED, // a constant with more than one item along axis 0 is added to rows
+    TWO_ITEMS,    // the same, added to a product with as many items, and their mean too
     ROW_NORMS,    // rows are normalised over axis 0 too, which must stay in each session
     FLAT,         // the products have operands of rank 2
+    TRANSPOSED,   // a product has its rows along the last axis of its operand
     VARIANTS,
     WITHOUT_WEIGHTS = VARIANTS, // no product has constant weights
     MATRIX_PER_ITEM,            // weights have an axis before those of the matrix
@@ -72,6 +74,17 @@ static uint32_t add_product(struct inf_builder *b, enum variant variant, uint32_
     return inf_build_matmul(b, x, add_weights(b, shape, seed));
 }
 
+// Adds a product of x [1, n, SIZE], read as [SIZE, n] and transposed: the rows are along its last
+// axis. The result is [1, n, INNER].
+static uint32_t add_transposed_product(struct inf_builder *b, uint32_t x)
+{
+    uint32_t columns = inf_build_reshape(b, x, (int64_t[]){SIZE, -1}, 2);
+    struct inf_build_node product = inf_build_describe(
+        INF_OP_MATMUL, columns, add_weights(b, INF_SHAPE(SIZE, INNER), 3), INF_VALUE_NONE);
+    product.attrs.matmul.transpose_a = true;
+    return inf_build_reshape(b, inf_build_value(b, &product), (int64_t[]){1, -1, INNER}, 3);
+}
+
 // Makes the graph x [1, n, SIZE], past [1, length, SIZE] -> y [1, n, SIZE], rows [1, length + n,
 // SIZE]: a product, attention over the rows so far, and two products behind it.
 static struct inf_graph *make_graph(enum variant variant)
@@ -90,7 +103,7 @@ static struct inf_graph *make_graph(enum variant variant)
     if (variant == FLAT)
         hidden = inf_build_reshape(&b, hidden, (int64_t[]){1, -1, SIZE}, 3);
     if (variant == ROW_NORMS)
-        hidden = add_norm(&b, hidden, (struct inf_ints){.count = 2, .values = {0, 2}});
+        hidden = add_norm(&b, hidden, (struct inf_ints){.count = 2, .values = {-3, 2}});
     else
         hidden = add_norm(&b, hidden, (struct inf_ints){.count = 1, .values = {-1}});
     uint32_t all = inf_build_concat(&b, (uint32_t[]){past, hidden}, 2, 1);
@@ -98,12 +111,19 @@ static struct inf_graph *make_graph(enum variant variant)
     product.attrs.matmul.transpose_b = true;
     uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
     uint32_t y = inf_build_add(&b, inf_build_matmul(&b, scores, all), hidden);
-    y = add_product(&b, variant, y, INF_SHAPE(SIZE, INNER), 3);
+    if (variant == TWO_ITEMS)
+        y = inf_build_concat(&b, (uint32_t[]){y, y}, 2, 0);
+    if (variant == TRANSPOSED)
+        y = add_transposed_product(&b, y);
+    else
+        y = add_product(&b, variant, y, INF_SHAPE(SIZE, INNER), 3);
     y = inf_build_unary(&b, INF_UNARY_TANH, y);
-    if (variant == BATCH_SCALED) {
+    if (variant == BATCH_SCALED || variant == TWO_ITEMS) {
+        const struct inf_ints first = {.count = 1, .values = {0}};
+        if (variant == TWO_ITEMS)
+            y = inf_build_add(&b, y, inf_build_reduce(&b, INF_REDUCE_MEAN, y, &first, true));
         y = inf_build_add(&b, y, add_weights(&b, INF_SHAPE(2, 1, INNER), 4));
-        y = inf_build_reduce(&b, INF_REDUCE_SUM, y, &(struct inf_ints){.count = 1, .values = {0}},
-                             true);
+        y = inf_build_reduce(&b, INF_REDUCE_SUM, y, &first, true);
     }
     if (variant != WITHOUT_WEIGHTS)
         y = add_product(&b, variant, y, INF_SHAPE(INNER, SIZE), 5);
@@ -310,6 +330,24 @@ Test(join, models_without_shared_weights_are_refused)
         inf_model_release(f.model, &executable);
         close_model(&f);
     }
+}
+
+Test(join, an_executable_for_several_sessions_can_be_dropped_alone)
+{
+    struct fixture f = open_model(&inf_ref_backend, PLAIN);
+    struct inf_executable *one, *all;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    const struct inf_history_buffers buffers = {ROOM, 4};
+    cr_assert_eq(acquire_steps(&f, 1, 1, &one), INF_OK);
+    inf_model_release(f.model, &one);
+    cr_assert_eq(acquire_steps(&f, 1, 4, &all), INF_OK);
+    inf_model_drop_history(f.model, f.devices[0], &options, shapes, buffers);
+    cr_expect_eq(inf_model_memory(f.model).executables, 2u, "it is in use");
+    inf_model_release(f.model, &all);
+    inf_model_drop_history(f.model, f.devices[0], &options, shapes, buffers);
+    cr_expect_eq(inf_model_memory(f.model).executables, 1u);
+    close_model(&f);
 }
 
 // Executables for several sessions do not displace those for one.
