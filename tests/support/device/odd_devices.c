@@ -134,6 +134,13 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+static enum inf_code run_steadily(struct inf_program *program, const struct inf_run *run,
+                                  struct inf_ticket *ticket, struct inf_error *err)
+{
+    sleep_ms(INF_STEADY_MS);
+    return run_outer(program, run, ticket, UINT32_MAX, err);
+}
+
 static enum inf_code run_lazily(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
 {
@@ -168,6 +175,7 @@ static void close_device(struct inf_device *device)
     }
 
 OPENER(open_slow, "slow", 400)
+OPENER(open_steady, "steady", 408)
 OPENER(open_wrong, "wrong", 401)
 OPENER(open_turning, "turning", 402)
 OPENER(open_refusing, "refusing", 403)
@@ -363,6 +371,8 @@ ROUNDING_OPENER(open_telling, "telling")
 
 const struct inf_backend inf_slow_backend =
     ODD_BACKEND("slow", 400, open_slow, compile_outer, destroy_outer, run_slowly);
+const struct inf_backend inf_steady_backend =
+    ODD_BACKEND("steady", 408, open_steady, compile_outer, destroy_outer, run_steadily);
 const struct inf_backend inf_lazy_backend =
     ODD_BACKEND("lazy", 406, open_lazy, compile_outer, destroy_outer, run_lazily);
 const struct inf_backend inf_wrong_backend =

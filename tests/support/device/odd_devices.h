@@ -8,6 +8,10 @@
 
 // A device whose runs take 5 ms longer. Like all devices in this file, it reports itself as a CPU.
 extern const struct inf_backend inf_slow_backend;
+// A device whose runs take INF_STEADY_MS longer than on ref. A busy machine changes the ratio of
+// two run times little.
+extern const struct inf_backend inf_steady_backend;
+#define INF_STEADY_MS 40
 
 // If the first element of the first input is INF_LAZY_UNTIL_CANCELLED, a run lasts until it is
 // cancelled, at most INF_LAZY_MS_MAX. If the element is INF_LAZY_DEAF, a run takes INF_LAZY_DEAF_MS

@@ -7,8 +7,14 @@
 #include "backends/registry_table.h"
 #include "tests/support/device/odd_devices.h"
 
-const struct inf_backend *const inf_registry_table[] = {&inf_absent_backend,   &inf_half_backend,
-                                                        &inf_refusing_backend, &inf_turning_backend,
-                                                        &inf_wrong_backend,    &inf_slow_backend,
-                                                        &inf_lazy_backend,     &inf_telling_backend,
-                                                        &inf_ref_backend,      NULL};
+const struct inf_backend *const inf_registry_table[] = {&inf_absent_backend,
+                                                        &inf_half_backend,
+                                                        &inf_refusing_backend,
+                                                        &inf_turning_backend,
+                                                        &inf_wrong_backend,
+                                                        &inf_slow_backend,
+                                                        &inf_steady_backend,
+                                                        &inf_lazy_backend,
+                                                        &inf_telling_backend,
+                                                        &inf_ref_backend,
+                                                        NULL};
