@@ -32,8 +32,10 @@ static bool has_known_operands(const struct inf_graph *graph, const struct inf_n
 }
 
 // Computes a node and keeps its results. A node that cannot be computed keeps none.
-static void compute_node(struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                         uint32_t index, struct budget *budget)
+//
+// INF_EXHAUSTED  no memory. This is no property of the graph, and may be different later.
+static enum inf_code compute_node(struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                                  uint32_t index, struct budget *budget, struct inf_error *err)
 {
     const struct inf_node *node = &graph->nodes[index];
     struct inf_blob *blobs[4] = {NULL};
@@ -48,10 +50,15 @@ static void compute_node(struct inf_graph *graph, const struct inf_evaluator *ev
                      size_bytes <= budget->bytes;
         budget->bytes -= affordable ? size_bytes : 0;
     }
-    if (!affordable || inf_evaluator_compute(evaluator, graph, index, blobs) != INF_OK)
-        return;
-    for (uint32_t i = 0; i < node->output_count; i++)
+    if (!affordable)
+        return INF_OK;
+    enum inf_code code = inf_evaluator_compute(evaluator, graph, index, blobs);
+    if (code == INF_EXHAUSTED)
+        return inf_fail_reason(err, code, INF_REASON_HOST_OOM, "node '%s': no memory for a sample",
+                               node->name);
+    for (uint32_t i = 0; i < node->output_count && code == INF_OK; i++)
         graph->values[node->outputs[i]].data = blobs[i];
+    return INF_OK;
 }
 
 static enum inf_code sample_nodes(struct inf_graph *graph, const struct inf_evaluator *evaluator,
@@ -66,7 +73,7 @@ static enum inf_code sample_nodes(struct inf_graph *graph, const struct inf_eval
                 return inf_fail(err, INF_UNSUPPORTED, "node '%s': its size depends on values",
                                 node->name);
         if (node->op == INF_OP_SHAPE || has_known_operands(graph, node))
-            compute_node(graph, evaluator, i, &budget);
+            INF_TRY(compute_node(graph, evaluator, i, &budget, err));
     }
     return INF_OK;
 }

@@ -3,7 +3,9 @@
 // the rows so far, compared with sums in double that this test computes, and graphs that must be
 // refused because unused rows would change their results.
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/exec/model/history_refusals.h"
@@ -479,6 +481,46 @@ Test(history, shapes_that_are_refused_leave_others_alone)
             cr_assert_eq(try_history(model, device, shapes), INF_UNSUPPORTED);
     }
     run_step(model, device, MASKED, 3, 2);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+// How many allocations of tensors succeed before one fails; negative: none fails.
+static int allocations_left = -1;
+
+// Replaces the function of the C library in this program.
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    if (allocations_left >= 0 && allocations_left-- == 0)
+        return ENOMEM;
+    *memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    return *memory != NULL ? 0 : ENOMEM;
+}
+
+// Memory may be free later, so the lack of it must not be remembered as a refusal.
+Test(history, lack_of_memory_is_no_refusal)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_model(CAUSAL, &device);
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1, 0, SIZE)};
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    int failures = 0;
+    for (int i = 0;; i++) {
+        struct inf_executable *executable = NULL;
+        allocations_left = i;
+        enum inf_code code = inf_model_acquire_history(model, device, &options, shapes, one_session,
+                                                       &executable, NULL);
+        bool none_failed = allocations_left >= 0;
+        allocations_left = -1;
+        if (code == INF_OK)
+            inf_model_release(model, &executable);
+        if (none_failed || code == INF_OK)
+            break;
+        cr_assert_eq(code, INF_EXHAUSTED, "allocation %d: code %d", i, (int)code);
+        failures++;
+    }
+    cr_expect_gt(failures, 0);
+    run_step(model, device, CAUSAL, 3, 2);
     inf_model_unref(&model);
     inf_device_unref(&device);
 }
