@@ -112,7 +112,7 @@ enum inf_code inf_compile_model(const struct inf_compile_options *options, struc
     if (compile == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
     compile->options = options;
-    compile->location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    compile->location = (struct inf_model_location)INF_MODEL_LOCATION_NONE;
     inf_arena_budget_init(&compile->arena_budget, options->config->arena_bytes_per_uid_max);
     enum inf_code code = run_compile(compile, err);
     if (compile->job != NULL)

@@ -326,7 +326,7 @@ static bool parse_arguments(int argc, char **argv, struct check *check, bool *as
 int main(int argc, char **argv)
 {
     bool as_json = false;
-    struct check check = {.location = {.directory_fd = -1}};
+    struct check check = {.location = INF_MODEL_LOCATION_NONE};
     struct inf_error err = {0};
     if (!parse_arguments(argc, argv, &check, &as_json)) {
         fputs(

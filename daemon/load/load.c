@@ -369,7 +369,7 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
         .order = job,
         .options = options,
         .progress = progress,
-        .location = {.directory_fd = -1, .config_fd = -1},
+        .location = INF_MODEL_LOCATION_NONE,
     };
     enum inf_code code = run_load(&load, err);
     inf_load_source_end_save(&load, code, err);

@@ -108,14 +108,15 @@ static enum inf_code take_config(struct inf_model_location *location, int direct
 {
     uint64_t size;
     struct inf_error why = {0};
+    snprintf(location->config_file, sizeof location->config_file, "%s", name);
+    // The stamp is taken first, so that it is never newer than what is read.
+    location->config_stamp = inf_fingerprint_entry(directory_fd, name);
     enum inf_code code =
         inf_file_open_beneath(&location->config_fd, &size, directory_fd, name, &why);
-    if (code == INF_OK) {
-        snprintf(location->config_file, sizeof location->config_file, "%s", name);
-        location->config_stamp = inf_fingerprint_entry(directory_fd, name);
+    if (code == INF_OK)
         return INF_OK;
-    }
     location->config_fd = -1;
+    location->config_stamp = 0;
     if (code == INF_NOT_FOUND)
         return INF_OK;
     if (err != NULL)
@@ -270,7 +271,7 @@ static enum inf_code find_version(struct inf_model_location *location, const cha
     if (fd < 0)
         return inf_fail(err, INF_DENIED, "directory '%s/%s': %s; " INF_WANTED_READABLE, label,
                         highest.name, strerror(errno));
-    close(location->directory_fd);
+    location->config_directory_fd = location->directory_fd;
     location->directory_fd = fd;
     char version_label[2 * INF_LIMIT_MODEL_NAME + INF_VERSION_TEXT];
     snprintf(version_label, sizeof version_label, "%.*s/%s", 2 * (int)INF_LIMIT_MODEL_NAME - 1,
@@ -283,7 +284,7 @@ enum inf_code inf_version_list_read(struct inf_version_list *list, int *out_conf
                                     const char *ready_file, struct inf_error *err)
 {
     int repository_fd;
-    struct inf_model_location location = {.config_fd = -1};
+    struct inf_model_location location = INF_MODEL_LOCATION_NONE;
     *list = (struct inf_version_list){0};
     INF_TRY(inf_directory_open(&repository_fd, repository, err));
     int fd = inf_model_directory_open(repository_fd, name);
@@ -337,7 +338,7 @@ enum inf_code inf_model_locate_version(struct inf_model_location *location, cons
                                        const char *name, const struct inf_model_wanted *wanted,
                                        struct inf_error *err)
 {
-    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    *location = (struct inf_model_location)INF_MODEL_LOCATION_NONE;
     int repository_fd;
     INF_TRY(inf_directory_open(&repository_fd, repository, err));
     int fd = inf_model_directory_open(repository_fd, name);
@@ -392,7 +393,7 @@ static enum inf_code locate_clean(struct inf_model_location *location, char *pat
 enum inf_code inf_model_locate_path(struct inf_model_location *location, const char *path,
                                     struct inf_error *err)
 {
-    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    *location = (struct inf_model_location)INF_MODEL_LOCATION_NONE;
     char clean[4096];
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -409,7 +410,7 @@ enum inf_code inf_model_locate_path(struct inf_model_location *location, const c
 enum inf_code inf_model_locate_at(struct inf_model_location *location, int directory_fd,
                                   const char *file, const char *name, struct inf_error *err)
 {
-    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    *location = (struct inf_model_location)INF_MODEL_LOCATION_NONE;
     // A directory that is listed must be readable; for a file in it, O_PATH is enough.
     int flags = O_DIRECTORY | O_CLOEXEC | (file[0] != '\0' ? O_PATH : O_RDONLY);
     location->directory_fd = openat(directory_fd, ".", flags);
@@ -425,6 +426,13 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
 bool inf_model_location_changed(const struct inf_model_location *location)
 {
     return location->stamp != stamp_now(location);
+}
+
+bool inf_model_location_config_changed(const struct inf_model_location *location)
+{
+    int fd = location->config_directory_fd >= 0 ? location->config_directory_fd
+                                                : location->directory_fd;
+    return location->config_stamp != inf_fingerprint_entry(fd, location->config_file);
 }
 
 uint64_t inf_model_location_bytes(const struct inf_model_location *location)
@@ -457,9 +465,11 @@ void inf_model_location_fini(struct inf_model_location *location)
 {
     if (location->directory_fd >= 0)
         close(location->directory_fd);
+    if (location->config_directory_fd >= 0)
+        close(location->config_directory_fd);
     if (location->config_fd >= 0)
         close(location->config_fd);
-    location->directory_fd = location->config_fd = -1;
+    location->directory_fd = location->config_directory_fd = location->config_fd = -1;
 }
 
 // --- listing the repository ---

@@ -52,11 +52,19 @@ struct inf_model_location {
     // Changes when the model file is replaced or written to. If has_directory is true, it also
     // changes when another file of the directory changes, except the settings file.
     uint64_t stamp;
+    // The directory of the settings file; -1: it is directory_fd.
+    int config_directory_fd;
     int config_fd;         // settings file, open for reading; -1: none
-    char config_file[264]; // name of the settings file
+    char config_file[264]; // name of the settings file, also if there is none
     // Changes when the settings file is replaced or written to; 0: there is no settings file.
     uint64_t config_stamp;
 };
+
+// A location before a model is found.
+#define INF_MODEL_LOCATION_NONE                                                                    \
+    {                                                                                              \
+        .directory_fd = -1, .config_directory_fd = -1, .config_fd = -1                             \
+    }
 
 // Finds the model `name`, a valid name, in the directory `repository`. Call
 // inf_model_location_fini() even after a failure.
@@ -112,11 +120,15 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
 // found. The model file must have been found.
 bool inf_model_location_changed(const struct inf_model_location *location) INF_MAY_BLOCK;
 
+// Does the same for the settings file. A file that did not exist when the model was found has
+// changed if it exists.
+bool inf_model_location_config_changed(const struct inf_model_location *location) INF_MAY_BLOCK;
+
 // Returns the size of the model's files: of its directory, or of the one file of a model that has
 // no directory of its own. An estimate; what cannot be read counts as 0.
 uint64_t inf_model_location_bytes(const struct inf_model_location *location) INF_MAY_BLOCK;
 
-// Closes the directory and the settings file.
+// Closes the directories and the settings file.
 void inf_model_location_fini(struct inf_model_location *location);
 
 // A sorted list of model names.

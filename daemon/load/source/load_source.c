@@ -117,12 +117,19 @@ enum inf_code inf_load_source_list_files(struct inf_load *load, struct inf_error
 enum inf_code inf_load_source_check_unchanged(const struct inf_load *load, struct inf_error *err)
 {
     char name[INF_READ_FILES_NAME];
-    if (load->files == NULL || !inf_read_files_find_changed(load->files, name))
+    const char *changed = load->location.file;
+    if (load->files == NULL)
         return INF_OK;
+    if (!load->job->model.config_complete && inf_model_location_config_changed(&load->location))
+        changed = load->location.config_file;
+    else if (!inf_read_files_find_changed(load->files, name))
+        return INF_OK;
+    else if (name[0] != '\0')
+        changed = name;
     return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                            "model '%s': '%.64s' changed while the model was loaded; wanted files "
                            "that stay as they are during a load",
-                           load->job->name, name[0] != '\0' ? name : load->location.file);
+                           load->job->name, changed);
 }
 
 // Reads the settings file of the model, and finds out who may use the model. If the settings are

@@ -31,9 +31,9 @@ void inf_load_source_end_save(struct inf_load *load, enum inf_code code,
 enum inf_code inf_load_source_list_files(struct inf_load *load,
                                          struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Fails if a file that the load read, or its check, is not what it was when the model was found. A
-// directory that was being written or deleted may have been read in part, for example without its
-// check.
+// Fails if a file that the load read, its check or its settings file is not what it was when the
+// model was found. A directory that was being written or deleted may have been read in part, for
+// example without its check, or without the settings that say who may use the model.
 //
 // INF_UNAVAILABLE  (LOADING) the text names the file.
 enum inf_code inf_load_source_check_unchanged(const struct inf_load *load,

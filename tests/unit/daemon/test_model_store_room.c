@@ -119,7 +119,11 @@ Test(model_store_room, files_that_change_during_a_load_are_not_served)
     } changes[] = {{"true", "touch -d 2001-02-03 a/1/w.bin", "'w.bin'"},
                    {"cp a/1/model.json a/1/.x", "mv a/1/.x a/1/model.json", "'model.json'"},
                    {"mkdir a/1/check", "rmdir a/1/check", "'check'"},
-                   {"true", "touch -d 2001-02-03 a/1/labels", "'labels'"}};
+                   {"true", "touch -d 2001-02-03 a/1/labels", "'labels'"},
+                   {"true", "touch -d 2001-02-03 a/model.conf", "'model.conf'"},
+                   {"cp a/model.conf a/.x", "mv a/.x a/model.conf", "'model.conf'"},
+                   {"mv a/model.conf a/.x", "mv a/.x a/model.conf", "'model.conf'"},
+                   {"true", "rm a/model.conf", "'model.conf'"}};
     inf_role_enter_loop();
     struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
     make_version("a", "1", KNOWN);

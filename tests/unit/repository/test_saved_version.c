@@ -70,7 +70,7 @@ TestSuite(saved_version, .init = make_folders, .fini = remove_folders);
 static struct inf_repository_save save_model(const char *ready_file)
 {
     char source[64], repository[64];
-    struct inf_model_location location = {.directory_fd = -1, .config_fd = -1};
+    struct inf_model_location location = INF_MODEL_LOCATION_NONE;
     struct inf_repository_save save;
     struct inf_error err = {0};
     const atomic_bool cancelled = false;
