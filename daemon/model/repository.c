@@ -430,8 +430,8 @@ bool inf_model_location_changed(const struct inf_model_location *location)
 
 bool inf_model_location_config_changed(const struct inf_model_location *location)
 {
-    int fd = location->config_directory_fd >= 0 ? location->config_directory_fd
-                                                : location->directory_fd;
+    int fd =
+        location->config_directory_fd >= 0 ? location->config_directory_fd : location->directory_fd;
     return location->config_stamp != inf_fingerprint_entry(fd, location->config_file);
 }
 

@@ -36,8 +36,7 @@ TestSuite(read_files, .init = start_test, .fini = end_test, .timeout = 60);
 // Appends a byte to a file, which may be new.
 static void write_file(const char *name)
 {
-    int fd =
-        openat(location.directory_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = openat(location.directory_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     cr_assert_geq(fd, 0, "%s", name);
     cr_assert_eq(write(fd, "x", 1), 1);
     close(fd);
@@ -55,10 +54,14 @@ Test(read_files, paths_mean_the_entry_that_they_begin_with)
     static const struct {
         const char *path, *written, *entry;
     } cases[] = {
-        {"w.bin", "w.bin", "w.bin"},       {"./w.bin", "w.bin", "w.bin"},
-        {".//w.bin", "w.bin", "w.bin"},    {"././/./w.bin", "w.bin", "w.bin"},
-        {"sub/w.bin", "sub/w.bin", "sub"}, {"sub//w.bin", "sub/other", "sub"},
-        {".w", ".w", ".w"},                {"absent", "absent", "absent"},
+        {"w.bin", "w.bin", "w.bin"},
+        {"./w.bin", "w.bin", "w.bin"},
+        {".//w.bin", "w.bin", "w.bin"},
+        {"././/./w.bin", "w.bin", "w.bin"},
+        {"sub/w.bin", "sub/w.bin", "sub"},
+        {"sub//w.bin", "sub/other", "sub"},
+        {".w", ".w", ".w"},
+        {"absent", "absent", "absent"},
         {"w.bin", "model.json", "model.json"},
     };
     cr_assert_eq(mkdirat(location.directory_fd, "sub", 0755), 0);
