@@ -216,8 +216,8 @@ Test(quantize, bytes_give_what_floats_gave_but_for_a_step)
 
 // Pads are between dequantize and quantize of equal scales. Returns whether the graph, run through
 // the passes, pads bytes. The output must be that of the floats.
-static bool pads_bytes(struct inf_device *ref, float value, uint8_t zero, float y_scale,
-                       bool has_value)
+static bool pads_bytes(struct inf_device *ref, enum inf_pad_mode mode, float value, uint8_t zero,
+                       float y_scale, bool has_value)
 {
     static const int32_t paddings[] = {0, 0, 0, 0, 0, 0, 0, 2};
     const struct inf_shape each = INF_SHAPE(4, 2), one = {0};
@@ -234,6 +234,7 @@ static bool pads_bytes(struct inf_device *ref, float value, uint8_t zero, float 
                                    add_constant(graph, INF_DTYPE_I32, &each, paddings),
                                    add_constant(graph, INF_DTYPE_F32, &one, &value)};
         uint32_t y = add_node(graph, INF_OP_PAD, inputs, has_value ? 3 : 2, &node);
+        graph->nodes[node].attrs.pad.mode = mode;
         y = there_and_back(graph, y, y_scale, zero);
         cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
         run_passes(ref, graph, disabled, INF_OP_PAD, is_first ? was : is, &fused);
@@ -256,10 +257,11 @@ Test(quantize, pads_with_zeros_are_pads_of_bytes_with_zero_points)
 {
     struct inf_device *ref;
     cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, NULL, NULL), INF_OK);
-    cr_expect(pads_bytes(ref, 0, 100, 0.05f, true));
-    cr_expect(pads_bytes(ref, 0, 0, 0.05f, true));
-    cr_expect(pads_bytes(ref, 0, 77, 0.05f, false));
-    cr_expect_not(pads_bytes(ref, 1, 100, 0.05f, true));
-    cr_expect_not(pads_bytes(ref, 0, 100, 0.04f, true));
+    cr_expect(pads_bytes(ref, INF_PAD_CONSTANT, 0, 100, 0.05f, true));
+    cr_expect(pads_bytes(ref, INF_PAD_CONSTANT, 0, 0, 0.05f, true));
+    cr_expect(pads_bytes(ref, INF_PAD_CONSTANT, 0, 77, 0.05f, false));
+    cr_expect_not(pads_bytes(ref, INF_PAD_CONSTANT, 1, 100, 0.05f, true));
+    cr_expect_not(pads_bytes(ref, INF_PAD_CONSTANT, 0, 100, 0.04f, true));
+    cr_expect_not(pads_bytes(ref, INF_PAD_REFLECT, 0, 100, 0.05f, false));
     inf_device_unref(&ref);
 }
