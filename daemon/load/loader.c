@@ -330,7 +330,7 @@ static void run_loader(void *context)
         inf_load_pace_end(&loader->pace);
     }
     // The loader is stopping. Destroying the remaining jobs and messages may retire further models,
-    // so models are freed last.
+    // so models are freed last. Freeing a model retires those of its further signatures.
     while ((job = loader->jobs) != NULL) {
         loader->jobs = job->next;
         if (job_kinds[job->kind].saves)
@@ -341,7 +341,7 @@ static void run_loader(void *context)
     struct inf_load_message *message;
     while ((message = inf_loader_receive(loader)) != NULL)
         inf_load_message_destroy(&message);
-    if (take_work(loader, &job, &retired))
+    while (take_work(loader, &job, &retired))
         inf_loader_free_retired(retired);
 }
 
