@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "backends/base/clock.h"
-#include "daemon/system/control_group.h"
+#include "daemon/system/memory_limit.h"
 
 // The share of the limit of a control group that the daemon uses by itself, in percent.
 #define GROUP_PERCENT 90

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
-#include "backends/base/cores.h"
 #include "backends/base/spin_wait.h"
+#include "backends/base/system/cores.h"
 #include "daemon/connection/connection.h"
 #include "daemon/connection/restore.h"
 #include "daemon/listeners.h"

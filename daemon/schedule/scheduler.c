@@ -22,8 +22,8 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/base/cores.h"
 #include "backends/base/queue.h"
+#include "backends/base/system/cores.h"
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/worker.h"
 

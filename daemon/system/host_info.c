@@ -10,8 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "backends/base/cores.h"
-#include "daemon/system/control_group.h"
+#include "backends/base/system/cores.h"
+#include "daemon/system/memory_limit.h"
 #include "proto/core/span.h"
 
 #define LINE_CHARS 8192

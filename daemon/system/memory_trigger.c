@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "daemon/system/control_group.h"
+#include "backends/base/system/control_group.h"
 
 // The trigger: at least one task waited for memory for 150 ms within 2 s. Processes without
 // CAP_SYS_RESOURCE may only use windows that are multiples of 2 s.

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/system/control_group.h"
+#include "backends/base/system/control_group.h"
 
 #define NS_PER_US 1000
 

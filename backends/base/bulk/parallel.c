@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "backends/base/cores.h"
+#include "backends/base/system/cores.h"
 #include "backends/base/thread.h"
 #include "proto/core/span.h"
 

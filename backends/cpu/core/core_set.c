@@ -40,7 +40,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/base/cores.h"
+#include "backends/base/system/cores.h"
 #include "backends/cpu/kernels/pause.h"
 #include "proto/core/span.h"
 

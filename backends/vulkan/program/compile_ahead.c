@@ -3,7 +3,7 @@
 // to create the pipelines in parallel.
 #include "backends/vulkan/program/compile_ahead.h"
 
-#include "backends/base/cores.h"
+#include "backends/base/system/cores.h"
 #include "backends/vulkan/program/lower_step.h"
 
 // The most threads that help the calling thread. With more threads drivers are hardly faster.

@@ -11,8 +11,8 @@
 
 #include "backends/base/bulk/parallel.h"
 #include "backends/base/clock.h"
-#include "backends/base/cores.h"
 #include "backends/base/permute.h"
+#include "backends/base/system/cores.h"
 #include "backends/storage/checksum.h"
 #include "backends/storage/file.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/base/cores.h"
+#include "backends/base/system/cores.h"
 #include "backends/cpu/core/core_set.h"
 #include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/kernels/isa.h"

@@ -33,6 +33,19 @@ Test(host_info, reads_an_x86_machine_in_a_control_group)
     cr_expect_eq(facts.memory_limit_bytes, UINT64_C(1073741824));
 }
 
+Test(host_info, counts_the_quota_of_the_group_that_a_container_sees_as_the_root)
+{
+    struct inf_host_info facts;
+    make_file("/proc/self/cgroup", "0::/a.slice\n");
+    make_file("/sys/fs/cgroup/cpu.max", "300000 100000\n");
+    make_file("/sys/fs/cgroup/a.slice/cpu.max", "400000 100000\n");
+    inf_host_info_read(&facts, root);
+    cr_expect_eq(facts.cores_quota, 3u);
+    make_file("/proc/self/cgroup", "1:cpu:/old\n0::/\n");
+    inf_host_info_read(&facts, root);
+    cr_expect_eq(facts.cores_quota, 3u);
+}
+
 Test(host_info, reads_an_arm_machine_without_control_groups)
 {
     struct inf_host_info facts;

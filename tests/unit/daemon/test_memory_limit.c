@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/system/control_group.h"
+#include "daemon/system/memory_limit.h"
 #include "daemon/system/memory_trigger.h"
 #include "tests/unit/daemon/fake_root.h"
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control group of the process (cgroup v2), and small files of the kernel. Every path begins
-// with a directory `root`, which is "" for the real system; tests pass another directory.
-#ifndef INF_DAEMON_SYSTEM_CONTROL_GROUP_H
-#define INF_DAEMON_SYSTEM_CONTROL_GROUP_H
+// How much memory the process may use and uses. Every path begins with a directory `root`, which is
+// "" for the real system; tests pass another directory.
+#ifndef INF_DAEMON_SYSTEM_MEMORY_LIMIT_H
+#define INF_DAEMON_SYSTEM_MEMORY_LIMIT_H
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-// Reads a small file into a text that ends with a zero byte. Returns false if the file cannot be
-// read or is empty; the text is then "".
-bool inf_kernel_file_read(const char *path, char *text, size_t capacity);
-
-// Writes the path of the process's control group to `group`, such as
-// "/system.slice/inferd.service"; "" if the process is in none, or in the root group.
-void inf_control_group_find(const char *root, char group[PATH_MAX]);
 
 // How much memory the process may use.
 struct inf_memory_limit {

@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the control group of the process and reads its limits of memory. A limit of a group applies
-// to all groups below it, so every group on the path from the process's own one to the root counts.
-#include "daemon/system/control_group.h"
+// Reads the limits of memory of the process's control group. A limit of a group applies to all
+// groups below it, so every group on the path from the process's own one to the root counts.
+#include "daemon/system/memory_limit.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-bool inf_kernel_file_read(const char *path, char *text, size_t capacity)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, text, capacity - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[size > 0 ? size : 0] = '\0';
-    return size > 0;
-}
-
-void inf_control_group_find(const char *root, char group[PATH_MAX])
-{
-    char path[PATH_MAX], text[PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    group[0] = '\0';
-    if (!inf_kernel_file_read(path, text, sizeof text))
-        return;
-    // The unified hierarchy has the line "0::PATH".
-    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    const char *start = line != NULL ? strchr(line, '/') : NULL;
-    if (start != NULL)
-        snprintf(group, PATH_MAX, "%.*s", (int)strcspn(start, "\n"), start);
-    if (strcmp(group, "/") == 0)
-        group[0] = '\0';
-}
+#include "backends/base/system/control_group.h"
 
 // Makes *limit smaller if a file of a control group, memory.high or memory.max, has a smaller
 // limit.

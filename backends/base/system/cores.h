@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds how many cores this process may use.
-#ifndef INF_BACKENDS_BASE_CORES_H
-#define INF_BACKENDS_BASE_CORES_H
+#ifndef INF_BACKENDS_BASE_SYSTEM_CORES_H
+#define INF_BACKENDS_BASE_SYSTEM_CORES_H
 
 #include <stdint.h>
 
