@@ -24,7 +24,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/queue.h"
 #include "backends/base/system/cores.h"
-#include "daemon/schedule/device_queue.h"
+#include "daemon/schedule/queue/device_queue.h"
 #include "daemon/schedule/worker.h"
 
 // If the loop waits for only one job, and the job is expected to take at most this many

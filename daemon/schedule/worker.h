@@ -9,9 +9,9 @@
 #include "backends/base/thread.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/batch.h"
-#include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/history_joined.h"
 #include "daemon/schedule/job_reply.h"
+#include "daemon/schedule/queue/device_queue.h"
 #include "daemon/schedule/run_strings.h"
 #include "daemon/schedule/run_watch.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "daemon/schedule/device_queue.h"
+#include "daemon/schedule/queue/device_queue.h"
 
 #define MS INF_NS_PER_MS
 

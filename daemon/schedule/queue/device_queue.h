@@ -2,8 +2,8 @@
 // The bounded queue of jobs of one device, with an estimate of their run times. The loop pushes
 // jobs and may take queued jobs back. Workers pop them in the order of the fair queue
 // (daemon/policy/fair_queue.h) and report how long they took. device_queue.c explains the ideas.
-#ifndef INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
-#define INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
+#ifndef INF_DAEMON_SCHEDULE_QUEUE_DEVICE_QUEUE_H
+#define INF_DAEMON_SCHEDULE_QUEUE_DEVICE_QUEUE_H
 
 #include <stdatomic.h>
 
@@ -16,9 +16,9 @@
 #include "daemon/policy/run_estimate.h"
 #include "daemon/policy/slot_share.h"
 #include "daemon/policy/wait_estimate.h"
-#include "daemon/schedule/idle_workers.h"
 #include "daemon/schedule/job.h"
-#include "daemon/schedule/low_runs.h"
+#include "daemon/schedule/queue/idle_workers.h"
+#include "daemon/schedule/queue/low_runs.h"
 
 // The most jobs that a worker pops at once. Each of them has at least one row.
 #define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX

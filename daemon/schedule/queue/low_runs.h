@@ -2,8 +2,8 @@
 // Runs of low priority on a device: they leave one slot free for other requests, and pause while
 // other runs are in progress. All functions but inf_low_runs_resume() are called with the mutex of
 // the device queue.
-#ifndef INF_DAEMON_SCHEDULE_LOW_RUNS_H
-#define INF_DAEMON_SCHEDULE_LOW_RUNS_H
+#ifndef INF_DAEMON_SCHEDULE_QUEUE_LOW_RUNS_H
+#define INF_DAEMON_SCHEDULE_QUEUE_LOW_RUNS_H
 
 #include "backends/device/run_pause.h"
 #include "daemon/schedule/job.h"

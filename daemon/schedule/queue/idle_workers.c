@@ -6,7 +6,7 @@
 // jobs than workers that poll or are about to pop again, and it wakes the one that fell asleep
 // last. Another program may take the processor of a worker that was awake, for milliseconds. So the
 // loop does not sleep until such a job is taken, and wakes a sleeping worker after HAND_OVER_NS.
-#include "daemon/schedule/idle_workers.h"
+#include "daemon/schedule/queue/idle_workers.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 // as one class more urgent, and no longer pauses. Why no run waits for one that pauses: only
 // runs in progress make others pause. A request that waits, for example because its model may have
 // one run and that run pauses, does not.
-#include "daemon/schedule/low_runs.h"
+#include "daemon/schedule/queue/low_runs.h"
 
 #include <assert.h>
 

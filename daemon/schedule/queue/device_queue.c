@@ -27,7 +27,7 @@
 // Held jobs (requests of a session that wait for an earlier one) count towards the limits but are
 // not in the fair queue. A job changes its place only under the mutex: LOOP -> HELD -> QUEUE ->
 // WORKER -> LOOP.
-#include "daemon/schedule/device_queue.h"
+#include "daemon/schedule/queue/device_queue.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 // must be woken for that. Part of struct inf_device_queue. The mutex of the queue guards it: all
 // functions but inf_idle_workers_check() and inf_sleeping_worker_wake() are called with that mutex
 // locked.
-#ifndef INF_DAEMON_SCHEDULE_IDLE_WORKERS_H
-#define INF_DAEMON_SCHEDULE_IDLE_WORKERS_H
+#ifndef INF_DAEMON_SCHEDULE_QUEUE_IDLE_WORKERS_H
+#define INF_DAEMON_SCHEDULE_QUEUE_IDLE_WORKERS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
