@@ -252,7 +252,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_worker *worker = context;
     inf_role_enter_worker();
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS];
     uint32_t count;
     while ((count = inf_device_queue_pop(worker->queue, jobs)) > 0) {
         if (jobs[0]->skip_run)

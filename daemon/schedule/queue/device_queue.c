@@ -21,8 +21,8 @@
 //   remaining = max(0, ends_sum_ns - running * now)          wait = (ahead + remaining) / workers
 //
 // Batch the jobs that wait. A worker that takes a job also takes queued jobs of the same model, up
-// to the best rung of the batch ladder, but leaves a share for idle workers. Before that, the
-// worker may wait for more jobs (batch_wait.c).
+// to the best rung of the batch ladder, but leaves a share for idle workers (queue_batch.c). Before
+// that, the worker may wait for more jobs (batch_wait.c).
 //
 // Held jobs (requests of a session that wait for an earlier one) count towards the limits but are
 // not in the fair queue. A job changes its place only under the mutex: LOOP -> HELD -> QUEUE ->
@@ -30,7 +30,6 @@
 #include "daemon/schedule/queue/device_queue.h"
 
 #include <assert.h>
-#include <stddef.h>
 
 #include "backends/base/clock.h"
 
@@ -68,13 +67,6 @@ void inf_device_queue_fini(struct inf_device_queue *queue)
     inf_mutex_fini(&queue->mutex);
 }
 
-static struct inf_job *find_job(struct inf_fair_queue_entry *entry)
-{
-    return entry == NULL
-               ? NULL
-               : (struct inf_job *)((char *)entry - offsetof(struct inf_job, queue_entry));
-}
-
 static bool may_begin(const void *context, uint64_t model, uint64_t now_ns)
 {
     return inf_slot_share_may_begin(context, model, now_ns);
@@ -87,7 +79,8 @@ static struct inf_job *find_next_job(struct inf_device_queue *queue, uint64_t no
     const struct inf_fair_queue_filter filter = {
         may_begin, &queue->slot_share, inf_low_runs_count_startable(&queue->low_runs) == 0};
     bool limited = queue->slot_share.count > 0 || filter.skips_low;
-    return find_job(inf_fair_queue_next(queue->fair_queue, limited ? &filter : NULL, now_ns));
+    return inf_queue_batch_find_job(
+        inf_fair_queue_next(queue->fair_queue, limited ? &filter : NULL, now_ns));
 }
 
 // --- predicting how long a job waits ---
@@ -335,34 +328,14 @@ static void begin_job(struct inf_device_queue *queue, struct inf_job *job, uint6
     inf_slot_share_begin_job(&queue->slot_share, job->queue_entry.model, job->expected_end_ns);
 }
 
-// Returns the earlier of two times in nanoseconds. If one of them is 0, which means that no time is
-// set, returns the other.
-static uint64_t find_earlier(uint64_t a_ns, uint64_t b_ns)
-{
-    return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;
-}
-
-// Counts the queued rows of the model of job `first` in *waiting. Returns false if jobs of other
-// models are queued too, because waiting for more rows would delay them.
+// Counts the queued rows that may run together with the queued job `first` in *waiting. Returns
+// false if jobs of other models are queued too, because waiting for more rows would delay them.
 static bool count_waiting(struct inf_device_queue *queue, struct inf_job *first,
                           struct inf_batch_waiting *waiting)
     INF_ATTR(requires_capability(queue->mutex))
 {
-    struct inf_fair_queue_entry *entries[INF_DEVICE_QUEUE_JOBS];
-    uint32_t found = inf_fair_queue_gather(queue->fair_queue, &first->queue_entry, entries,
-                                           INF_DEVICE_QUEUE_JOBS);
-    *waiting = (struct inf_batch_waiting){.model = first->queue_entry.model};
-    for (uint32_t i = 0; i < found; i++) {
-        const struct inf_job *job = find_job(entries[i]);
-        if (job->join_key != first->join_key)
-            continue;
-        waiting->rows += job->rows;
-        if (job->accepted_ns >= queue->batch_wait.end_ns)
-            waiting->fresh += job->rows;
-        waiting->deadline_ns = find_earlier(waiting->deadline_ns, job->deadline.at_ns);
-        waiting->deadline_ns = find_earlier(waiting->deadline_ns, job->queue_deadline.at_ns);
-    }
-    return found == queue->count;
+    return inf_queue_batch_count(queue->fair_queue, first, queue->batch_wait.end_ns, waiting) ==
+           queue->count;
 }
 
 // Waits for more rows of the model of the next job, if that pays. The wait ends when there are
@@ -413,36 +386,6 @@ static uint32_t count_idle(const struct inf_device_queue *queue, const struct in
     return INF_MIN(queue->idle.asleep_count + queue->polling, INF_MAX(runs, 1u) - 1);
 }
 
-// Fills jobs[1...] with jobs that should run together with jobs[0], and returns the total number.
-// If other workers are idle, leaves a share of the jobs for them.
-static uint32_t gather_batch(struct inf_device_queue *queue,
-                             struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], uint64_t now_ns)
-    INF_ATTR(requires_capability(queue->mutex))
-{
-    const struct inf_batch_ladder *ladder = &jobs[0]->served->ladder;
-    struct inf_fair_queue_entry *entries[INF_DEVICE_QUEUE_JOBS];
-    uint32_t found = inf_fair_queue_gather(queue->fair_queue, &jobs[0]->queue_entry, entries,
-                                           INF_DEVICE_QUEUE_JOBS);
-    uint64_t rows = 0;
-    for (uint32_t i = 0; i < found; i++)
-        if (find_job(entries[i])->join_key == jobs[0]->join_key)
-            rows += find_job(entries[i])->rows;
-    uint64_t idle = count_idle(queue, jobs[0], now_ns);
-    uint64_t share = (rows + idle) / (idle + 1);
-    uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
-    uint32_t count = 1;
-    uint64_t taken = jobs[0]->rows;
-    for (uint32_t i = 1; i < found && taken < room; i++) {
-        struct inf_job *job = find_job(entries[i]);
-        if (job->rows == 0 || job->join_key != jobs[0]->join_key || taken + job->rows > room)
-            continue;
-        taken += job->rows;
-        job->skip_run = false;
-        jobs[count++] = job;
-    }
-    return count;
-}
-
 // Returns true if a run that starts now is expected to end after the job's deadline. If no other
 // job is queued, returns false, because running the job delays no other job and updates the
 // estimate.
@@ -454,7 +397,7 @@ static bool misses_deadline(const struct inf_device_queue *queue, const struct i
 }
 
 static uint32_t take_jobs(struct inf_device_queue *queue,
-                          struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
+                          struct inf_job *jobs[INF_QUEUE_BATCH_JOBS])
     INF_ATTR(requires_capability(queue->mutex))
 {
     uint64_t now_ns = inf_clock_ns();
@@ -462,8 +405,9 @@ static uint32_t take_jobs(struct inf_device_queue *queue,
     if (jobs[0] == NULL)
         return 0;
     jobs[0]->skip_run = misses_deadline(queue, jobs[0], now_ns);
-    uint32_t count =
-        jobs[0]->rows > 0 && !jobs[0]->skip_run ? gather_batch(queue, jobs, now_ns) : 1;
+    uint32_t count = 1;
+    if (jobs[0]->rows > 0 && !jobs[0]->skip_run)
+        count = inf_queue_batch_gather(queue->fair_queue, count_idle(queue, jobs[0], now_ns), jobs);
     // The jobs of one batch do not wait for each other, so all of them use the same count.
     const uint64_t begun = queue->begun;
     for (uint32_t i = 0; i < count; i++) {
@@ -491,7 +435,7 @@ static void wait_for_job(struct inf_device_queue *queue) INF_ATTR(requires_capab
 }
 
 uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
-                              struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
+                              struct inf_job *jobs[INF_QUEUE_BATCH_JOBS])
 {
     inf_role_check_may_block();
     inf_mutex_lock(&queue->mutex);

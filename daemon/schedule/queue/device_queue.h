@@ -10,7 +10,6 @@
 #include "backends/base/role.h"
 #include "backends/base/spin_wait.h"
 #include "backends/base/thread.h"
-#include "daemon/policy/batch_ladder.h"
 #include "daemon/policy/batch_wait.h"
 #include "daemon/policy/fair_queue.h"
 #include "daemon/policy/run_estimate.h"
@@ -19,9 +18,7 @@
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/queue/idle_workers.h"
 #include "daemon/schedule/queue/low_runs.h"
-
-// The most jobs that a worker pops at once. Each of them has at least one row.
-#define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX
+#include "daemon/schedule/queue/queue_batch.h"
 
 struct inf_device_queue_limits {
     uint32_t requests_max; // the most jobs that may be queued
@@ -129,7 +126,7 @@ enum inf_job_place inf_device_queue_place(struct inf_device_queue *queue,
 // Writes them to `jobs` and returns their number; 0 once the queue is closed and empty. A job with
 // skip_run set is returned alone and must not be run, because it would miss its deadline. Blocks.
 uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
-                              struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
+                              struct inf_job *jobs[INF_QUEUE_BATCH_JOBS])
     INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 
 // Ends popped jobs: charges their users for the device time, and updates the estimates with the run

@@ -49,7 +49,7 @@ static inline enum inf_device_queue_verdict push_job(struct inf_job *job)
 // Pops the next job.
 static inline struct inf_job *pop_job(void) INF_ATTR(no_thread_safety_analysis)
 {
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS];
     uint32_t count = inf_device_queue_pop(&queue, jobs);
     cr_assert_leq(count, 1);
     return count == 1 ? jobs[0] : NULL;

@@ -100,7 +100,7 @@ Test(queue, estimates_the_time_of_queued_jobs)
 Test(queue, pops_queued_jobs_of_one_model_together)
 {
     open_queue(1, 32, 1000);
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS];
     struct inf_job *made[7];
     static const uint32_t rows[7] = {1, 1, 2, 1, 1, 7, 1};
     for (uint32_t i = 0; i < 7; i++) {
@@ -328,7 +328,7 @@ Test(queue, charges_every_core_that_a_run_had)
 Test(queue, pops_decoding_steps_of_one_key_together)
 {
     open_queue(1, 32, 1000);
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS];
     struct inf_job *made[6];
     static const uint64_t keys[6] = {7, 9, 7, 0, 9, 7};
     for (uint32_t i = 0; i < 6; i++) {

@@ -231,7 +231,7 @@ Test(queue_workers, leaves_no_rows_for_idle_workers_that_may_not_take_them)
 {
     open_queue(2, 32, 1000);
     struct inf_thread thread = {0};
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS], *taken = NULL;
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS], *taken = NULL;
     for (int i = 0; i < 5; i++) {
         jobs[i] = make_rows(1, 1);
         jobs[i]->slot_limits.runs_max = 1;
@@ -407,7 +407,7 @@ Test(queue_workers, a_job_of_low_priority_that_has_waited_long_is_like_others)
 Test(queue_workers, a_batch_of_low_priority_leaves_no_rows_for_a_slot_that_stays_free)
 {
     open_queue(2, 32, 1000);
-    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    struct inf_job *jobs[INF_QUEUE_BATCH_JOBS];
     for (int i = 0; i < 4; i++) {
         jobs[i] = make_rows(1, 1);
         jobs[i]->queue_entry.priority = INF_PRIORITY_LOW;
