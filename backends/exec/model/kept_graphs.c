@@ -63,6 +63,30 @@ struct inf_graph *inf_graph_offers_take(struct inf_graph_offers *offers,
     return NULL;
 }
 
+static enum inf_code restore_value(const struct inf_graph *graph, uint32_t value,
+                                   struct inf_error *err)
+{
+    struct inf_blob *blob = value != INF_VALUE_NONE ? graph->values[value].data : NULL;
+    return blob == NULL || inf_blob_restore(blob)
+               ? INF_OK
+               : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                 "no memory for weights of a kept plan");
+}
+
+enum inf_code inf_graph_offers_restore(const struct inf_graph *graph, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        INF_TRY(restore_value(graph, graph->outputs[i].value, err));
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct inf_node *node = &graph->nodes[i];
+        if (inf_node_macs(graph, node) > 0)
+            continue;
+        for (uint32_t k = 0; k < node->input_count; k++)
+            INF_TRY(restore_value(graph, node->inputs[k], err));
+    }
+    return INF_OK;
+}
+
 void inf_graph_offers_fini(struct inf_graph_offers *offers)
 {
     while (offers->first != NULL) {

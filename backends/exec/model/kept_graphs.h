@@ -28,6 +28,14 @@ enum inf_code inf_graph_offers_add(struct inf_graph_offers *offers, const struct
 struct inf_graph *inf_graph_offers_take(struct inf_graph_offers *offers,
                                         const struct inf_shape_class *class);
 
+// Gives the constants of a graph that was an offer their bytes, if no device reads these constants
+// in packed form: outputs of the graph, and operands of nodes that do not multiply. A load keeps no
+// graph in which these bytes are missing, but a forged plan may have one.
+//
+// INF_EXHAUSTED  (HOST_OOM) no memory for the bytes.
+enum inf_code inf_graph_offers_restore(const struct inf_graph *graph,
+                                       struct inf_error *err) INF_NODISCARD;
+
 // Frees all offers.
 void inf_graph_offers_fini(struct inf_graph_offers *offers);
 

@@ -293,32 +293,6 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
     return INF_OK;
 }
 
-static enum inf_code restore_value(const struct inf_graph *graph, uint32_t value,
-                                   struct inf_error *err)
-{
-    struct inf_blob *blob = value != INF_VALUE_NONE ? graph->values[value].data : NULL;
-    return blob == NULL || inf_blob_restore(blob)
-               ? INF_OK
-               : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                 "no memory for weights of a kept plan");
-}
-
-// Gives all constants their bytes that no device reads in packed form: outputs, and operands of
-// nodes that do not multiply. A load writes no plan in which they have none, but a forger may.
-static enum inf_code restore_unpacked(const struct inf_graph *graph, struct inf_error *err)
-{
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        INF_TRY(restore_value(graph, graph->outputs[i].value, err));
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct inf_node *node = &graph->nodes[i];
-        if (inf_node_macs(graph, node) > 0)
-            continue;
-        for (uint32_t k = 0; k < node->input_count; k++)
-            INF_TRY(restore_value(graph, node->inputs[k], err));
-    }
-    return INF_OK;
-}
-
 // Compiles the executable of a class. On success the caller ends the use of the constants with
 // inf_weight_residency_release().
 static enum inf_code compile_promise(struct inf_model *model, const struct inf_shape_class *class,
@@ -331,7 +305,7 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
     struct inf_graph *graph = inf_graph_offers_take(&model->offers, class);
     if (graph != NULL) {
         inf_weight_residency_hold(&model->residency);
-        if (restore_unpacked(graph, NULL) == INF_OK &&
+        if (inf_graph_offers_restore(graph, NULL) == INF_OK &&
             compile_class(model, class, cancelled, &graph, 0, out_executable, NULL) == INF_OK)
             return INF_OK;
         // Whatever was wrong, the passes may make a graph that can be compiled.
