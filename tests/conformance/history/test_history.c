@@ -10,10 +10,10 @@
 
 #include "backends/exec/model/history_refusals.h"
 #include "backends/exec/model/model.h"
-#include "backends/graph/build/operators.h"
 #include "backends/graph/history/history.h"
 #include "backends/graph/history/sample.h"
 #include "backends/ref/ref.h"
+#include "tests/conformance/history/history_graph.h"
 
 #define SIZE    3  // channels of a row
 #define ROOM    16 // rows of the buffer
@@ -40,14 +40,6 @@ enum twist {
     LARGE_OUTPUT,
     TWIST_COUNT
 };
-
-static uint32_t add_input(struct inf_builder *b, const char *name, struct inf_shape shape)
-{
-    uint32_t value;
-    cr_assert_eq(inf_graph_add_value(b->graph, name, INF_DTYPE_F32, &shape, &value, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_input(b->graph, name, value, NULL), INF_OK);
-    return value;
-}
 
 static uint32_t reduce_rows(struct inf_builder *b, enum inf_reduce_kind kind, uint32_t x,
                             int64_t axis)
@@ -109,10 +101,8 @@ static uint32_t twist_rows(struct inf_builder *b, enum twist twist, uint32_t pas
 // n, SIZE]: y = softmax(x * rows^T) * rows.
 static struct inf_graph *make_graph(enum twist twist)
 {
-    struct inf_graph *graph = NULL;
     struct inf_error err;
-    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
-    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    struct inf_builder b = begin_graph(&err);
     uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
     uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
     uint32_t mask = INF_VALUE_NONE;
@@ -120,9 +110,7 @@ static struct inf_graph *make_graph(enum twist twist)
         mask = add_input(&b, "mask", INF_SHAPE(1, INF_DIM_UNKNOWN));
     uint32_t all = inf_build_concat(&b, (uint32_t[]){past, x}, 2, 1);
     uint32_t rows = twist_rows(&b, twist, past, all);
-    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, x, rows, INF_VALUE_NONE);
-    product.attrs.matmul.transpose_b = true;
-    uint32_t scores = inf_build_value(&b, &product);
+    uint32_t scores = add_scores(&b, x, rows);
     if (twist == MASKED)
         scores = inf_build_add(&b, scores, mask);
     if (twist == CAUSAL)
@@ -134,9 +122,7 @@ static struct inf_graph *make_graph(enum twist twist)
     uint32_t y = inf_build_matmul(&b, scores, rows);
     if (twist == SHIFTED)
         y = inf_build_add(&b, y, inf_build_cast(&b, add_size(&b, past, 1), INF_DTYPE_F32));
-    cr_assert_eq(b.code, INF_OK, "%s", err.text);
-    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_output(graph, "rows", all, NULL), INF_OK);
+    struct inf_graph *graph = end_graph(&b, y, all);
     if (twist == LARGE_OUTPUT)
         cr_assert_eq(inf_graph_add_output(graph, "scores", scores, NULL), INF_OK);
     return graph;
@@ -294,17 +280,11 @@ Test(history, what_unused_rows_would_change_is_refused)
 // and what is behind n + `more` rows from there on becomes `filler`.
 static struct inf_graph *make_written_graph(int32_t more, float filler)
 {
-    struct inf_graph *graph = NULL;
     struct inf_error err;
-    uint32_t position;
-    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
-    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    struct inf_builder b = begin_graph(&err);
     uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
     uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
-    cr_assert_eq(
-        inf_graph_add_value(graph, "position", INF_DTYPE_I32, &INF_SHAPE(1), &position, NULL),
-        INF_OK);
-    cr_assert_eq(inf_graph_add_input(graph, "position", position, NULL), INF_OK);
+    uint32_t position = add_typed_input(&b, "position", INF_DTYPE_I32, INF_SHAPE(1));
     uint32_t zero = inf_build_scalar(&b, INF_DTYPE_F32, 0), n = add_size(&b, x, 1);
     uint32_t zeros = inf_build_fill(&b, inf_build_shape(&b, x), zero);
     uint32_t all = inf_build_concat(&b, (uint32_t[]){past, zeros}, 2, 1);
@@ -317,14 +297,9 @@ static struct inf_graph *make_written_graph(int32_t more, float filler)
     kept = inf_build_expand_dims(&b, kept, (int64_t[]){0, 2}, 2);
     uint32_t rows = inf_build_select(&b, kept, inf_build_value(&b, &append),
                                      inf_build_scalar(&b, INF_DTYPE_F32, (double)filler));
-    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, x, rows, INF_VALUE_NONE);
-    product.attrs.matmul.transpose_b = true;
-    uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
+    uint32_t scores = inf_build_softmax(&b, add_scores(&b, x, rows), -1, false);
     uint32_t y = inf_build_matmul(&b, scores, rows);
-    cr_assert_eq(b.code, INF_OK, "%s", err.text);
-    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_output(graph, "rows", rows, NULL), INF_OK);
-    return graph;
+    return end_graph(&b, y, rows);
 }
 
 static struct inf_model *make_written_model(int32_t more, float filler, struct inf_device **device)
@@ -380,14 +355,10 @@ Test(history, rows_that_become_zeros_are_those_behind_the_new_ones)
 // rows. If `reads`, y is also increased by row 0 of the cache as it was before the write.
 static struct inf_model *make_cache_model(bool reads, struct inf_device **device)
 {
-    struct inf_graph *graph = NULL;
     struct inf_error err;
-    uint32_t at;
-    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
-    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    struct inf_builder b = begin_graph(&err);
     uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
-    cr_assert_eq(inf_graph_add_value(graph, "at", INF_DTYPE_I64, &INF_SHAPE(1), &at, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_input(graph, "at", at, NULL), INF_OK);
+    uint32_t at = add_typed_input(&b, "at", INF_DTYPE_I64, INF_SHAPE(1));
     uint32_t cache = add_input(&b, "cache", INF_SHAPE(1, ROOM, SIZE));
     struct inf_build_node append = inf_build_describe(INF_OP_APPEND, cache, at, x);
     append.attrs.append.axis = 1;
@@ -396,10 +367,7 @@ static struct inf_model *make_cache_model(bool reads, struct inf_device **device
     uint32_t y = reduce_rows(&b, INF_REDUCE_SUM, rows, 1);
     if (reads)
         y = inf_build_add(&b, y, inf_build_slice(&b, cache, 1, 0, 1, 1));
-    cr_assert_eq(b.code, INF_OK, "%s", err.text);
-    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_output(graph, "rows", rows, NULL), INF_OK);
-    return open_model(graph, device);
+    return open_model(end_graph(&b, y, rows), device);
 }
 
 static const struct inf_shape cache_shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1),

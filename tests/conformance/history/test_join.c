@@ -8,10 +8,10 @@
 #include "backends/cpu/cpu.h"
 #include "backends/exec/model/model.h"
 #include "backends/exec/model/shape_class.h"
-#include "backends/graph/build/operators.h"
 #include "backends/graph/history/history.h"
 #include "backends/graph/history/join.h"
 #include "backends/ref/ref.h"
+#include "tests/conformance/history/history_graph.h"
 
 #define SIZE     5  // channels of a row
 #define INNER    7  // channels between the last two products
@@ -35,14 +35,6 @@ enum variant {
 static float make_noise(uint32_t seed, uint32_t index)
 {
     return sinf((float)(seed * 37 + index) * 0.731f) * 0.8f;
-}
-
-static uint32_t add_input(struct inf_builder *b, const char *name, struct inf_shape shape)
-{
-    uint32_t value;
-    cr_assert_eq(inf_graph_add_value(b->graph, name, INF_DTYPE_F32, &shape, &value, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_input(b->graph, name, value, NULL), INF_OK);
-    return value;
 }
 
 static uint32_t add_weights(struct inf_builder *b, struct inf_shape shape, uint32_t seed)
@@ -89,10 +81,8 @@ static uint32_t add_transposed_product(struct inf_builder *b, uint32_t x)
 // SIZE]: a product, attention over the rows so far, and two products behind it.
 static struct inf_graph *make_graph(enum variant variant)
 {
-    struct inf_graph *graph = NULL;
     struct inf_error err;
-    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
-    struct inf_builder b = {.graph = graph, .noun = "node", .name = "n", .source = "", .err = &err};
+    struct inf_builder b = begin_graph(&err);
     uint32_t x = add_input(&b, "x", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
     uint32_t past = add_input(&b, "past", INF_SHAPE(1, INF_DIM_UNKNOWN, SIZE));
     uint32_t hidden = x;
@@ -107,9 +97,7 @@ static struct inf_graph *make_graph(enum variant variant)
     else
         hidden = add_norm(&b, hidden, (struct inf_ints){.count = 1, .values = {-1}});
     uint32_t all = inf_build_concat(&b, (uint32_t[]){past, hidden}, 2, 1);
-    struct inf_build_node product = inf_build_describe(INF_OP_MATMUL, hidden, all, INF_VALUE_NONE);
-    product.attrs.matmul.transpose_b = true;
-    uint32_t scores = inf_build_softmax(&b, inf_build_value(&b, &product), -1, false);
+    uint32_t scores = inf_build_softmax(&b, add_scores(&b, hidden, all), -1, false);
     uint32_t y = inf_build_add(&b, inf_build_matmul(&b, scores, all), hidden);
     if (variant == TWO_ITEMS)
         y = inf_build_concat(&b, (uint32_t[]){y, y}, 2, 0);
@@ -127,10 +115,7 @@ static struct inf_graph *make_graph(enum variant variant)
     }
     if (variant != WITHOUT_WEIGHTS)
         y = add_product(&b, variant, y, INF_SHAPE(INNER, SIZE), 5);
-    cr_assert_eq(b.code, INF_OK, "%s", err.text);
-    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
-    cr_assert_eq(inf_graph_add_output(graph, "rows", all, NULL), INF_OK);
-    return graph;
+    return end_graph(&b, y, all);
 }
 
 struct fixture {
