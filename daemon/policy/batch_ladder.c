@@ -8,6 +8,16 @@
 
 #include "proto/core/attributes.h"
 
+// The most that a row of a new rung may cost, in percent of a row of the rung below.
+#define PAYS_PERCENT 90u
+
+bool inf_batch_ladder_pays(const struct inf_batch_ladder *ladder, uint32_t rows, uint64_t run_ns)
+{
+    assert(ladder->count > 0);
+    const struct inf_batch_rung *below = &ladder->rungs[ladder->count - 1];
+    return run_ns * below->rows * 100 <= below->run_ns * rows * PAYS_PERCENT;
+}
+
 struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, uint64_t rows)
 {
     assert(ladder->count > 0 && rows > 0);

@@ -8,6 +8,7 @@
 #ifndef INF_DAEMON_POLICY_BATCH_LADDER_H
 #define INF_DAEMON_POLICY_BATCH_LADDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // The most rungs (row counts) of a batch ladder: 1, 2, 4, 8, 16 and 32 rows.
@@ -37,6 +38,11 @@ struct inf_batch_choice {
 // Returns the row count (rung) with the highest throughput if `rows` rows (1 or more) wait. The
 // ladder must have at least one rung.
 struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, uint64_t rows);
+
+// Returns true if a run of `rows` rows that takes `run_ns` is worth a rung on top of the ladder,
+// which must have at least one rung: a row costs at least a tenth less time than on the highest
+// rung.
+bool inf_batch_ladder_pays(const struct inf_batch_ladder *ladder, uint32_t rows, uint64_t run_ns);
 
 // Returns the largest row count of the ladder; 0 if the model is not batched.
 uint32_t inf_batch_rows_max(const struct inf_batch_ladder *ladder);

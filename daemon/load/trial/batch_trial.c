@@ -20,9 +20,6 @@
 // Allowed difference between a value computed in a batch and the same value computed alone. The two
 // differ slightly because kernels may add numbers in another order.
 #define TOLERANCE 1e-3
-// A row count is added to the batch ladder only if its time per row is at most this percentage of
-// the time per row at the previous, smaller row count.
-#define PAYS_PERCENT 90u
 
 // On a device that computes in host memory, batches are not tried for a model that multiplies at
 // least MACS_LARGE times in a run and each weight at least MACS_PER_WEIGHT times: it reads weights
@@ -236,14 +233,12 @@ static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, u
 static bool try_rung(struct measured *measured, const struct rung *single, uint32_t rows)
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;
-    const struct inf_batch_rung *below = &ladder->rungs[ladder->count - 1];
     struct rung rung;
     uint64_t run_ns = 0;
     if (single->bytes * rows > INF_BATCH_BYTES_MAX || !acquire_rung(measured, &rung, rows))
         return false;
     fill_rows(&rung.trial, inf_executable_graph(rung.executable), rows, 0);
-    bool pays = time_run(measured, &rung, &run_ns) &&
-                run_ns * below->rows * 100 <= below->run_ns * rows * PAYS_PERCENT &&
+    bool pays = time_run(measured, &rung, &run_ns) && inf_batch_ladder_pays(ladder, rows, run_ns) &&
                 is_same_alone(&rung, single, 0) && is_same_alone(&rung, single, rows - 1);
     if (pays)
         add_rung(ladder, &rung, run_ns);

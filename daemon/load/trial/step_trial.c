@@ -22,9 +22,6 @@
 #define ROUNDS_MAX 3
 // If one step takes longer than this, nothing is measured, because the runs would delay the load.
 #define SINGLE_MS_MAX 150u
-// A number of steps is used only if its time for each step is at most this percentage of that of
-// the number before.
-#define PAYS_PERCENT 90u
 // Rows of the buffers: those of short histories.
 #define TRIAL_ROOM 256u
 
@@ -116,7 +113,6 @@ static bool time_steps(const struct measured *measured, struct inf_executable *e
 static bool try_rung(const struct measured *measured, uint32_t count) INF_MAY_BLOCK
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;
-    const struct inf_batch_rung *below = &ladder->rungs[ladder->count - 1];
     struct inf_executable *executable = NULL;
     uint64_t run_ns;
     if (acquire_steps(measured, count, &executable) != INF_OK)
@@ -125,7 +121,7 @@ static bool try_rung(const struct measured *measured, uint32_t count) INF_MAY_BL
     for (int round = 0; round < ROUNDS_MAX && !pays; round++) {
         if (!time_steps(measured, executable, &run_ns))
             break;
-        pays = run_ns * below->rows * 100 <= below->run_ns * count * PAYS_PERCENT;
+        pays = inf_batch_ladder_pays(ladder, count, run_ns);
     }
     if (pays)
         ladder->rungs[ladder->count++] = (struct inf_batch_rung){count, run_ns};

@@ -35,6 +35,13 @@ Test(batch_ladder, chooses_the_rung_with_the_highest_throughput)
     expect_choice(1000, 8, 8);
 }
 
+// A row takes 475 ns on the highest rung, so 16 rows may take 0.9 * 475 * 16 = 6840 ns.
+Test(batch_ladder, a_rung_pays_if_a_row_costs_a_tenth_less)
+{
+    cr_expect(inf_batch_ladder_pays(&ladder, 16, 6840));
+    cr_expect_not(inf_batch_ladder_pays(&ladder, 16, 6841));
+}
+
 Test(batch_ladder, has_no_rows_without_a_ladder)
 {
     const struct inf_batch_ladder none = {.count = 0};
