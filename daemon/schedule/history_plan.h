@@ -7,9 +7,6 @@
 #include "backends/exec/model/model.h"
 #include "daemon/schedule/job.h"
 
-// The fewest rows of a buffer. A larger number wastes time for unused rows of short histories; a
-// smaller one needs more compilations and copies.
-#define INF_HISTORY_ROOM_LEAST 256u
 // The smallest step of a number of rows.
 #define INF_HISTORY_STEP_LEAST 64u
 

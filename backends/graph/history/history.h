@@ -10,6 +10,10 @@
 
 #define INF_HISTORY_NONE UINT8_MAX
 
+// The fewest rows of a buffer that grows. A larger number wastes time for unused rows of short
+// histories; a smaller one needs more compilations and copies.
+#define INF_HISTORY_ROOM_LEAST 256u
+
 // The buffers of the decoding steps that one run computes.
 struct inf_history_buffers {
     uint32_t room;     // rows of each buffer

@@ -22,8 +22,6 @@
 #define ROUNDS_MAX 3
 // If one step takes longer than this, nothing is measured, because the runs would delay the load.
 #define SINGLE_MS_MAX 150u
-// Rows of the buffers: those of short histories.
-#define TRIAL_ROOM 256u
 
 // The model whose steps are measured, and the memory of one step.
 struct measured {
@@ -60,8 +58,8 @@ static enum inf_code acquire_steps(const struct measured *measured, uint32_t cou
     struct inf_run_options options = inf_model_default_options(served->model, served->device);
     options.cancelled = measured->cancelled;
     return inf_model_acquire_history(served->model, served->device, &options, measured->shapes,
-                                     (struct inf_history_buffers){TRIAL_ROOM, count}, executable,
-                                     NULL);
+                                     (struct inf_history_buffers){INF_HISTORY_ROOM_LEAST, count},
+                                     executable, NULL);
 }
 
 // Frees the executable, which no run will use.
@@ -70,7 +68,7 @@ static void drop_steps(const struct measured *measured, uint32_t count) INF_MAY_
     const struct inf_served *served = measured->served;
     const struct inf_run_options options = inf_model_default_options(served->model, served->device);
     inf_model_drop_history(served->model, served->device, &options, measured->shapes,
-                           (struct inf_history_buffers){TRIAL_ROOM, count});
+                           (struct inf_history_buffers){INF_HISTORY_ROOM_LEAST, count});
 }
 
 // Gives each step of a run the same memory. `graph` is that of one step.
