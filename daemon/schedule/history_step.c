@@ -15,6 +15,12 @@
 
 // --- memory ---
 
+// Returns the bytes that a tensor of `bytes` bytes takes in the worker's memory.
+static size_t pad_bytes(size_t bytes)
+{
+    return inf_size_align(bytes + INF_BLOB_SLACK_BYTES, ALIGNMENT);
+}
+
 // Copies the first `rows` rows of each sequence between buffers of different numbers of rows.
 static void copy_rows(const struct inf_history_state *state, const uint8_t *from, size_t from_room,
                       uint8_t *to, size_t to_room, size_t rows)
@@ -139,7 +145,7 @@ static size_t measure_positions(const struct inf_history_step *step, const struc
     if (!step->plan.overwrites)
         return 0;
     size_t count = inf_shape_elements(find_positions_shape(step, graph));
-    return inf_size_align(count * sizeof *step->positions + INF_BLOB_SLACK_BYTES, ALIGNMENT);
+    return pad_bytes(count * sizeof *step->positions);
 }
 
 // Finds the inputs that the request gives. The worker's memory has the positions first, and then
@@ -166,10 +172,7 @@ static enum inf_code bind_given(struct inf_history_step *step, const struct inf_
                 pad_input(step, i, &value->shape, value->dtype,
                           step->resources->memory->data + used);
             }
-            used +=
-                inf_size_align(inf_shape_elements(&value->shape) * inf_dtype_size(value->dtype) +
-                                   INF_BLOB_SLACK_BYTES,
-                               ALIGNMENT);
+            used += pad_bytes(inf_shape_elements(&value->shape) * inf_dtype_size(value->dtype));
         }
     }
     return INF_OK;
@@ -240,8 +243,7 @@ enum inf_code inf_history_pack_inputs(struct inf_job *job, struct inf_batch_memo
                 copy_rows(&state, tensor->now.data, tensor->room, memory->data + used, rows, rows);
                 job->inputs[port->port] = memory->data + used;
             }
-            used += inf_size_align(state.outer * rows * state.row_bytes + INF_BLOB_SLACK_BYTES,
-                                   ALIGNMENT);
+            used += pad_bytes(state.outer * rows * state.row_bytes);
         }
     }
     return INF_OK;
