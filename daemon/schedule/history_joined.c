@@ -44,12 +44,12 @@ static bool plan_step(struct inf_history_plan *plan, struct inf_job *job)
            inf_history_plan_room(plan, rows);
 }
 
-uint64_t inf_history_find_join_key(const struct inf_job *job)
+uint64_t inf_history_find_join_key(struct inf_job *job)
 {
     struct inf_history_plan plan;
     if (job->served->ladder.count == 0 || !inf_served_joins_steps(job->served) ||
         job->device != job->served->device || job->precision != INF_PRECISION_AUTO ||
-        !plan_step(&plan, (struct inf_job *)job))
+        !plan_step(&plan, job))
         return 0;
     uint64_t key = inf_estimate_key(job->served, plan.shapes, job->input_count);
     return (key ^ (plan.room * UINT64_C(0x9e3779b97f4a7c15))) | 1;

@@ -9,7 +9,7 @@
 // row to the history of its session, and the model has a ladder for that. Returns 0 if the job must
 // run alone. The key may be the same for steps that cannot share a run; they run one by one then.
 // Called before the job is submitted, while the loop owns the tensors of its session.
-uint64_t inf_history_find_join_key(const struct inf_job *job);
+uint64_t inf_history_find_join_key(struct inf_job *job);
 
 // Memory of a worker for the steps of one run.
 struct inf_history_joined;
