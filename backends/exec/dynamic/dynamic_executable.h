@@ -12,9 +12,10 @@
 bool inf_graph_needs_values(const struct inf_graph *graph);
 
 // Compiles `graph`, whose shapes may depend on values, in fp32 for all threads. Parameters and
-// ownership are those of inf_static_executable_create(), but only `cancelled` and `races` of
-// *options are read. If no shape depends on values, the result is a static executable. `evaluator`
-// computes the interpreted nodes. It is copied, and its tables must be static.
+// ownership are those of inf_static_executable_create(). The function reads only two members of
+// *options: `cancelled` and `races`. If no shape depends on values, the result is a static
+// executable. `evaluator` computes the interpreted nodes. It is copied, and its tables must be
+// static.
 //
 // INF_CANCELLED
 // INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().

@@ -506,8 +506,8 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
         acquire_class(model, device, options, shapes, buffers, out_executable, err);
     // Later requests of the same shapes need not try again. The other errors may pass: memory and
     // budgets change, and a run that was cancelled says nothing. INF_RANGE means that the rows are
-    // too few, but the list has those that are too many. Steps of several sessions can run alone,
-    // so that they are not tried again after any error but a cancellation.
+    // too few, but the list has those that are too many. Steps of several sessions can run one by
+    // one instead, so each error but a cancellation is added for them.
     if (code == INF_UNSUPPORTED ||
         (buffers.sessions > 1 && code != INF_OK && code != INF_CANCELLED))
         inf_history_refusals_add(&model->refusals, hash, buffers.room);

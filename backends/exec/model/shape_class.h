@@ -15,8 +15,8 @@
 // The most executables that one model keeps for each device, besides those that compute the steps
 // of several sessions.
 #define INF_SHAPE_CLASSES_MAX 8
-// The most executables for several sessions: for three numbers of sessions, and buffers of eight
-// sizes.
+// The most executables for several sessions that one model keeps for each device. They are enough
+// for three numbers of sessions with buffers of eight sizes each.
 #define INF_JOINED_CLASSES_MAX 24
 
 // Identifies a shape class and its executable.

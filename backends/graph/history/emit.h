@@ -21,7 +21,7 @@ struct inf_history_builder {
     const struct inf_graph *longest, *second;
     struct inf_history_value *values; // indexed by value of `source`
     bool *zero;                       // see struct inf_history_facts
-    bool *needed;
+    bool *needed; // needed[v]: an output or a node that is computed in a run needs value v
     struct inf_graph *graph; // the new graph
     uint32_t *map;       // map[v]: the value of the new graph for value v; INF_VALUE_NONE: none yet
     uint32_t *constants; // constants[v]: the constant of the elements of the sample, as `map`
@@ -60,7 +60,7 @@ enum inf_code inf_history_emit_cast(struct inf_history_builder *b, uint32_t x, e
                                     uint32_t *out_value) INF_NODISCARD;
 
 // Adds a bias for scores of `keys` keys, of which all are used if the length is C (build.c): 0 for
-// used keys, -infinity for the others. Scores with as many keys share a bias.
+// used keys, -infinity for the others. Scores of the same number of keys share a bias.
 enum inf_code inf_history_emit_tail_bias(struct inf_history_builder *b, int64_t keys,
                                          uint32_t *out_value) INF_NODISCARD;
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problem: a decoding step multiplies one row with each weight of the model, and reading the
-// weights takes most of the time. Steps of several sessions could share one reading, but each
-// session attends to a history of its own, of its own length.
+// The problem: a decoding step computes one row, but reads all weights of the model. Reading the
+// weights takes most of its time. Steps of several sessions could read them together, but each
+// session attends to a history of its own, and the histories have different lengths.
 //
-// The idea: copy the graph once for each session, and let the copies share the nodes whose rows do
-// not depend on each other: products with constant weights, and what is element by element or
-// within a row between them. Their operands are concatenated along axis 0, and the parts of their
-// results go to the copies. Attention, positions and all other nodes stay in the copies.
+// The idea: copy the graph for each session, except for nodes whose rows do not depend on each
+// other. Such a node is added once, and the copies share it: a product with constant weights, or,
+// behind a product, a node that computes element by element or normalises within a row. The operand
+// of a shared node is the concatenation of the operands of all copies along axis 0. Each copy reads
+// its part of the result. Attention, positions and all other nodes stay in the copies.
 //
 //   copy 0   rows --+                                  +-- attention over history 0 --+
 //                   concat -- product -- norm -- split +                              concat -- ...
 //   copy 1   rows --+                                  +-- attention over history 1 --+
 //
-// A shared node computes the same function of each row as before, because no operator of
-// is_row_wise() mixes elements with different positions along axis 0. So nothing has to be known
-// about the rest of the model.
+// A shared node computes the same function of each row as a node for one session, because no
+// operator that is_row_wise() accepts mixes elements with different positions along axis 0. This
+// holds whatever the rest of the model computes.
 //
 // Nodes that follow each other without a shared node between them stay together in each copy, so
 // that a device recognises the same groups of nodes as in the graph for one session.
@@ -36,7 +37,9 @@ struct joiner {
     // whole[v]: the value of the new graph that has the elements of all copies for value v of the
     // source, one copy behind the other along axis 0; INF_VALUE_NONE: there is none yet
     uint32_t *whole;
-    uint32_t *parts; // parts[v * count + c]: that of copy c; a constant is the same for all
+    // parts[v * count + c]: the value of the new graph that has the elements of copy c for value v;
+    // INF_VALUE_NONE: there is none yet. All copies have the same value for a constant.
+    uint32_t *parts;
     struct inf_error *err;
 };
 
@@ -78,8 +81,9 @@ static bool is_row_norm(const struct joiner *j, const struct inf_node *node)
     return within;
 }
 
-// Returns true if an operand may stay as it is or be concatenated, beside others, for a result of
-// this shape.
+// Returns true if a shared node whose result has this shape may read the operand. It may be a
+// constant that is the same for each item of axis 0, or a value with as many items as the result,
+// because such values can be concatenated.
 static bool fits_rows(const struct joiner *j, uint32_t value, const struct inf_shape *result)
 {
     if (value == INF_VALUE_NONE)
@@ -108,8 +112,8 @@ static bool is_row_wise(const struct joiner *j, const struct inf_node *node)
     return true;
 }
 
-// Returns true if the copies share the node. A node that only moves rows through cheap arithmetic
-// is shared only if its operand is whole already.
+// Returns true if the copies share the node. A node that is no product is shared only if one of its
+// operands is whole already, because sharing it alone saves less time than a concatenation takes.
 static bool is_shared(const struct joiner *j, const struct inf_node *node)
 {
     if (!is_row_wise(j, node))
@@ -203,7 +207,7 @@ static enum inf_code copy_node(struct joiner *j, const struct inf_node *node, ui
 // Copies the nodes from `first` to before `end`, of which none is shared, for each session.
 static enum inf_code copy_nodes(struct joiner *j, uint32_t first, uint32_t end)
 {
-    // Values that nodes of this group compute have no parts yet, and nothing whole either.
+    // Values that nodes of this group compute are left out: they are neither whole nor constant.
     for (uint32_t n = first; n < end; n++)
         for (uint32_t i = 0; i < j->source->nodes[n].input_count; i++) {
             uint32_t value = j->source->nodes[n].inputs[i];
@@ -219,7 +223,7 @@ static enum inf_code copy_nodes(struct joiner *j, uint32_t first, uint32_t end)
 
 static enum inf_code add_nodes(struct joiner *j)
 {
-    uint32_t first = 0; // of the nodes that are not shared and wait to be copied
+    uint32_t first = 0; // the nodes from here on are not copied yet
     for (uint32_t n = 0; n < j->source->node_count; n++) {
         const struct inf_node *node = &j->source->nodes[n];
         if (!is_shared(j, node))

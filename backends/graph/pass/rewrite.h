@@ -12,7 +12,8 @@ struct inf_rewrite {
     const struct inf_evaluator *evaluator; // NULL disables folding
     const atomic_bool *cancelled;          // checked before each node that is folded; may be NULL
     size_t *fold_budget_bytes;             // bytes that folding may still add to the graph
-    // Bytes that scaled copies of filters which other nodes read too may still add to the graph.
+    // Bytes that copies of shared filters may still add to the graph. A filter that several nodes
+    // read is copied if it is scaled for one of them.
     size_t *copy_budget_bytes;
     uint64_t *fold_budget_work; // work that folding may still do, by inf_node_work()
     uint32_t *uses; // number of uses of each value, as input of a node or as output of the graph
