@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problem: a decoding step of one token reads all weights of the model for one row, and reading
-// them takes most of its time. Sessions differ in the length of their histories, so that their
-// requests cannot be rows of one batch.
+// The problem: a decoding step computes one row, but reads all weights of the model. Reading the
+// weights takes most of its time. Steps of several sessions cannot be rows of one batch (batch.c),
+// because the histories of the sessions have different lengths.
 //
 // The idea: sessions whose buffers have the same number of rows run the same graph, whatever the
-// lengths. A graph with a copy for each of them reads the weights once (join.h of the graph). The
-// device queue gathers steps with the same key, as many as the batch ladder of the model recommends
-// (batch_ladder.h counts a step as a row).
+// lengths of their histories. inf_history_join() makes a graph for several sessions, which reads
+// the weights once. The device queue gives a worker steps that have the same key. The batch ladder
+// of the model, in which a step counts as a row, determines their number (queue_batch.c).
 //
-// The executable has as many copies as a rung of the ladder has rows. Copies without a step of
-// their own repeat the first step in its memory: they write the same rows to the same place, and
-// their outputs are dropped.
+// The executable is for as many sessions as a rung of the ladder has rows. If there are fewer
+// steps, the remaining sessions of the executable repeat the first step in its memory: they write
+// the same rows to the same place, and their outputs are dropped.
 //
-// If anything fails, all steps run one by one, so that a step with bad values harms itself only. A
-// client cannot cancel a run of several steps.
+// If anything fails, all steps run one by one, so that a step with bad values fails alone. A client
+// cannot cancel a run of several steps.
 #include "daemon/schedule/history_joined.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 struct inf_history_joined {
     uint32_t count;  // steps of the run
-    uint32_t copies; // sessions of the executable, at least `count`
+    uint32_t copies; // number of sessions of the executable, at least `count`
     struct inf_history_resources resources[INF_HISTORY_SESSIONS_MAX];
     struct inf_batch_memory memory[INF_HISTORY_SESSIONS_MAX]; // one for each step
     struct inf_history_step steps[INF_HISTORY_SESSIONS_MAX];

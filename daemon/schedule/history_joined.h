@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding steps of several sessions in one run, which reads the weights of the model once.
+// Runs decoding steps of several sessions together. Such a run reads the weights of the model once.
 #ifndef INF_DAEMON_SCHEDULE_HISTORY_JOINED_H
 #define INF_DAEMON_SCHEDULE_HISTORY_JOINED_H
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the session tensors that a request extends or writes over, from the pairs of its session
-// and from what is known about the model (history.h of the graph). If the request extends
-// them, the plan has the shapes for an empty history: one executable for these shapes serves
-// histories of all lengths. The buffers keep their size while new rows fit; history_run.c explains
-// how they grow.
+// and from the history of the model (struct inf_history). If the request extends them, the plan has
+// the shapes for an empty history: one executable for these shapes serves histories of all lengths.
+// The buffers keep their size while new rows fit; history_run.c explains how they grow.
 #include "daemon/schedule/history_plan.h"
 
 #include "proto/core/span.h"

@@ -28,8 +28,9 @@ struct inf_history_step {
     bool is_refused;    // the results must not be used; the job must be run in the usual way
 };
 
-// Fills the inputs and outputs of the step, for a run of `graph` or of a graph that begins with the
-// inputs and outputs of this step. Errors are reported in the fault of the job.
+// Fills the inputs and outputs of the step. `graph` is the graph of the run. Its first inputs and
+// outputs have the shapes of those of this step; in a graph for several sessions, those of the
+// other sessions follow. Errors are reported in the fault of the job.
 //
 // INF_EXHAUSTED  (HOST_OOM, QUOTA_BYTES)
 enum inf_code inf_history_step_bind(struct inf_history_step *step,

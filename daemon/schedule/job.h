@@ -86,8 +86,9 @@ struct inf_job {
     struct inf_pending *pending;
     uint64_t estimate_key;
     uint32_t rows; // number of rows that may be batched with other jobs; 0: the job runs alone
-    // Not 0: the job is a decoding step, counted as one row, which may share a run with jobs of the
-    // same key (history_joined.h). 0: rows of the job may be batched with those of all jobs.
+    // Not 0: the job is a decoding step, which counts as one row. It may share a run with jobs of
+    // the same key only (history_joined.h). 0: the rows of the job may be batched with those of
+    // other jobs whose key is 0.
     uint64_t join_key;
 
     // Data for a direct reply, which the worker writes to the socket itself.

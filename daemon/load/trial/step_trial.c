@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the batch ladder of a model with a history, whose rows are decoding steps of different
-// sessions (daemon/schedule/history_joined.h). How much several steps gain depends on the size of
-// the weights and on the kernels for few rows, so it is measured. All steps of a run have the same
-// memory here, as steps that fill a rung have. Results are not compared: the graph for several
-// sessions mixes no rows, whatever the model does (join.h of the graph).
+// sessions (daemon/schedule/history_joined.h). How much time joined steps save depends on the size
+// of the weights and on the kernels for few rows, so it is measured. All steps of a measured run
+// have the same memory. Results are not compared, because the graph for several sessions mixes no
+// rows, whatever the model computes (backends/graph/history/join.c).
 #include "daemon/load/trial/step_trial.h"
 
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 // than RUNS_MS milliseconds after the first one.
 #define RUNS_MAX 5
 #define RUNS_MS  50u
-// A number of steps that does not pay is measured so many times in all, because other programs may
-// have disturbed its runs.
+// How often a number of steps that does not pay is measured before it is given up. Other programs
+// may have disturbed its runs.
 #define ROUNDS_MAX 3
 // If one step takes longer than this, nothing is measured, because the runs would delay the load.
 #define SINGLE_MS_MAX 150u
