@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon without a repository, for tests that load models by path. The test puts client/python on
 sys.path before it imports this module."""
+import re
 import subprocess
 import tempfile
 import time
@@ -49,6 +50,15 @@ class BareDaemon:
     def processor_ns(self):
         """The processor time of the daemon and its threads so far."""
         return time.clock_gettime_ns(~self.pid << 3 | 2)  # as clock_getcpuclockid() computes it
+
+    def count_batch_rows(self):
+        """The rows of the runs of all inferences so far, added up, and the number of inferences."""
+        with inferd.Client(self.socket) as client:
+            text = client.metrics()
+        pattern = r'^inferd_inference_batch_rows_%s\S* (\S+)$'
+        return [
+            sum(map(float, re.findall(pattern % kind, text, re.M))) for kind in ('sum', 'count')
+        ]
 
     def load(self, name, path):
         with inferd.Client(self.admin) as admin:

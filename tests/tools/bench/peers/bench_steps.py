@@ -10,7 +10,6 @@ without and with joined steps, their ratio, and the steps of a run."""
 import argparse
 import multiprocessing
 import os
-import re
 import sys
 import time
 
@@ -52,12 +51,6 @@ def decode(socket, length, barrier, seconds, results):
         results.put(steps)
 
 
-def rows_per_run(client):
-    text = client.metrics()
-    pattern = r'^inferd_inference_batch_rows_%s\S* (\S+)$'
-    return [sum(map(float, re.findall(pattern % kind, text, re.M))) for kind in ('sum', 'count')]
-
-
 def measure(daemon, sessions, arguments):
     barrier, results = multiprocessing.Barrier(sessions), multiprocessing.Queue()
     clients = [
@@ -68,14 +61,13 @@ def measure(daemon, sessions, arguments):
         )
         for i in range(sessions)
     ]
-    with inferd.Client(daemon.socket) as client:
-        before = rows_per_run(client)
-        for process in clients:
-            process.start()
-        steps = sum(results.get(timeout=30 + arguments.seconds) for _ in clients)
-        for process in clients:
-            process.join()
-        rows, count = (now - old for now, old in zip(rows_per_run(client), before))
+    before = daemon.count_batch_rows()
+    for process in clients:
+        process.start()
+    steps = sum(results.get(timeout=30 + arguments.seconds) for _ in clients)
+    for process in clients:
+        process.join()
+    rows, count = (now - old for now, old in zip(daemon.count_batch_rows(), before))
     return steps / arguments.seconds, rows / max(count, 1)
 
 
