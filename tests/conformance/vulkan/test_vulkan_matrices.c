@@ -164,29 +164,39 @@ static void check_kinds(const struct extension *extension)
     expect_method(extension->method, "the usual kind");
 }
 
+// Each row is a driver that lacks one thing. The last one lacks nothing, but has more kinds.
 static void check_conditions(const struct extension *extension)
 {
+    const VkShaderStageFlags compute = VK_SHADER_STAGE_COMPUTE_BIT;
+    const VkShaderStageFlags fragment = VK_SHADER_STAGE_FRAGMENT_BIT;
+    const struct {
+        const char *what;
+        bool has_entry;
+        VkBool32 feature, memory_model;
+        VkShaderStageFlags stages;
+        uint32_t kind_count;
+        VkResult result;
+        enum vk_matrix_method method;
+    } rows[] = {
+        {"no entry point", false, 1, 1, compute, 2, VK_SUCCESS, VK_MATRICES_NONE},
+        {"no feature", true, 0, 1, compute, 2, VK_SUCCESS, VK_MATRICES_NONE},
+        {"no memory model", true, 1, 0, compute, 2, VK_SUCCESS, VK_MATRICES_NONE},
+        {"not in compute shaders", true, 1, 1, fragment, 2, VK_SUCCESS, VK_MATRICES_NONE},
+        {"no kinds", true, 1, 1, compute, 0, VK_SUCCESS, VK_MATRICES_NONE},
+        {"an error", true, 1, 1, compute, 2, VK_ERROR_OUT_OF_HOST_MEMORY, VK_MATRICES_NONE},
+        {"more kinds", true, 1, 1, compute, 2, VK_INCOMPLETE, extension->method},
+    };
     start_driver(extension);
     cr_expect_eq(find_matrices((struct vk_matrix_extensions){0}).method, VK_MATRICES_NONE);
-    driver.has_entry = false;
-    expect_method(VK_MATRICES_NONE, "no entry point");
-    driver.has_entry = true;
-    driver.feature = VK_FALSE;
-    expect_method(VK_MATRICES_NONE, "no feature");
-    driver.feature = VK_TRUE;
-    driver.memory_model = VK_FALSE;
-    expect_method(VK_MATRICES_NONE, "no memory model");
-    driver.memory_model = VK_TRUE;
-    driver.stages = VK_SHADER_STAGE_FRAGMENT_BIT;
-    expect_method(VK_MATRICES_NONE, "not in compute shaders");
-    driver.stages = VK_SHADER_STAGE_COMPUTE_BIT;
-    driver.kind_count = 0;
-    expect_method(VK_MATRICES_NONE, "no kinds");
-    driver.kind_count = 2;
-    driver.result = VK_ERROR_OUT_OF_HOST_MEMORY;
-    expect_method(VK_MATRICES_NONE, "an error");
-    driver.result = VK_INCOMPLETE;
-    expect_method(extension->method, "more kinds");
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        driver.has_entry = rows[i].has_entry;
+        driver.feature = rows[i].feature;
+        driver.memory_model = rows[i].memory_model;
+        driver.stages = rows[i].stages;
+        driver.kind_count = rows[i].kind_count;
+        driver.result = rows[i].result;
+        expect_method(rows[i].method, rows[i].what);
+    }
 }
 
 Test(vulkan_matrices, are_found_among_the_kinds_of_either_extension)
