@@ -91,7 +91,8 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
 }
 
 // Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
-// it. Decoding steps are compiled for several sessions when the first of them wait.
+// it. Runs that join decoding steps of several sessions are not compiled here, but when such steps
+// wait for the first time.
 static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
 {
     struct inf_served *served = warm_up->served;

@@ -56,9 +56,9 @@ void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_mode
         const struct inf_store_load load = {.config = entry->served->config, .takes_kernels = true};
         places = inf_store_submit_placing(store, entry, &load, NULL) == INF_OK;
     }
-    // The race of devices that is due begins now. If the model is placed again with better kernels,
-    // or is being loaded, it begins after that. The race of devices does not wait for the next
-    // attempt at a race of kernels that requests disturbed: they may disturb that attempt too.
+    // Start the race of devices if it is due. If the kernels changed, it begins after the model is
+    // placed again or loaded. If requests disturbed the race of kernels, the race of devices does
+    // not wait for the next attempt, because requests may disturb that attempt too.
     if (is_served && !places && entry->served->placement.race_due && entry->races == 0)
         (void)!inf_store_submit_race(store, entry, NULL);
 }

@@ -15,9 +15,9 @@
 #define INF_STORE_KERNELS_DOUBLINGS 8u
 
 // Starts a race of kernels for one served model some of whose kernels were chosen by rules. Starts
-// none if there is no such model, if another race is queued or running, or too early after races of
-// each such model that gave up. Returns the time of the next call; UINT64_MAX: no call is needed
-// before the next load ends.
+// none if there is no such model, if another race is queued or running, or if the races of all such
+// models gave up and their delays have not passed. Returns the time of the next call; UINT64_MAX:
+// no call is needed before the next load ends.
 uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
 // Handles the end of a race of kernels. If the kernels changed, places the model of the entry

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fingerprints of the entries of a model's directory, from before the load reads one of them, so
-// that a change between finding the model and opening a file is found too. The importer reports the
-// files that it opens. A model that is a single file shares its directory with others, so only the
-// files that it reads are listed, as they are when they are opened.
+// A list of the files of a model with their fingerprints. The list has all entries of the model's
+// directory before the load reads one of them, so that a change before a file is opened is found
+// too. The importer reports the files that it opens. A model that is a single file shares its
+// directory with other models, so a file of it is added to the list just before it is opened.
 //
-// If the directory has more files than a fingerprint covers, each change of its stamp counts.
+// If there are more files than one fingerprint covers, or no memory for an entry, the list is
+// incomplete. Then any change of the model's stamp (repository.h) counts.
 #include "daemon/load/source/read_files.h"
 
 #include <stdio.h>

@@ -28,9 +28,9 @@ enum inf_code inf_read_files_create(struct inf_read_files **out_files,
 // if it exists later, it has changed. Call this before the file is opened.
 void inf_read_files_note(struct inf_read_files *files, const char *path) INF_MAY_BLOCK;
 
-// Returns true if an entry that is read differs from that of inf_read_files_create(), or, if it did
-// not exist then, from that of the first inf_read_files_note(). `name` becomes its name, or "" if
-// it is unknown.
+// Returns true if an entry that is read has changed since inf_read_files_create(), or, if it was
+// not listed then, since the first inf_read_files_note() for it. Stores its name in `name`, or ""
+// if it is unknown which entry changed.
 bool inf_read_files_find_changed(const struct inf_read_files *files,
                                  char name[INF_READ_FILES_NAME]) INF_MAY_BLOCK;
 
