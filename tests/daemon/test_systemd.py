@@ -46,7 +46,7 @@ class Manager:
 
 
 def connect(path):
-    """Returns a client, when a process listens on the socket."""
+    """Waits until a process listens on the socket, and returns a connection to it."""
     end = time.monotonic() + 20
     while True:
         client = socket.socket(socket.AF_UNIX)

@@ -31,12 +31,12 @@ static struct {
     struct inf_raw raw;
     pthread_t thread;
     atomic_bool stop;
-    // Longest time of a ping, without the time that the two threads waited for a processor, for
-    // which other processes on this machine are the cause.
+    // Longest time of a ping, without the time that the two threads waited for a processor, because
+    // other processes on this machine cause these waits.
     uint64_t worst_ns;
-    // Longest time that usleep(1000) took. Other processes on this machine cause the excess, and
-    // delay the daemon in ways that are not counted too: a thread that holds a lock waits for a
-    // processor, and processors share caches.
+    // Longest time that usleep(1000) took. It stands for the delays by other processes on this
+    // machine that the waits of the two threads do not include: another thread holds a lock while
+    // it waits for a processor, and processors share caches.
     uint64_t late_ns;
     uint64_t rss_before;
 } innocent;
@@ -45,8 +45,8 @@ static struct {
 // SIGSTOP, so that no ping is sent to a stopped daemon.
 static pthread_mutex_t daemon_runs = PTHREAD_MUTEX_INITIALIZER;
 
-// Returns when all threads of the daemon have stopped. kill() alone returns earlier, so the daemon
-// could still receive what the test sends next.
+// Stops the daemon until resume_daemon(). Waits until all its threads have stopped, because kill()
+// returns earlier, and the daemon could still receive what the test sends next.
 static inline void pause_daemon(void)
 {
     int status;
