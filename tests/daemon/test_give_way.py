@@ -108,8 +108,9 @@ class GiveWay(unittest.TestCase):
     def keep_busy(self, streams, **options):
         """Sends requests for the large model until the test ends, and returns their number."""
         stack = contextlib.ExitStack()
-        self.addCleanup(stack.close)
-        return stack.enter_context(self.busy(streams, **options))
+        done = stack.enter_context(self.busy(streams, **options))
+        self.addCleanup(stack.close)  # runs before the clients of the streams are closed
+        return done
 
     def foreign_ticks(self):
         """The processor time of all programs but the daemon and this test, in clock ticks."""
