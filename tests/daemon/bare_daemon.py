@@ -5,17 +5,9 @@ import re
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 
 import inferd
-from listening import SECONDS_MAX, wait_until_accepts
-
-
-def is_sanitized(program):
-    """Returns true if the program has a sanitizer, which keeps memory that was freed, and has a
-    shadow of the rest."""
-    code = Path(program).read_bytes()
-    return b'__asan_init' in code or b'__tsan_init' in code
+from tested_program import SECONDS_MAX, wait_until_accepts
 
 
 class BareDaemon:

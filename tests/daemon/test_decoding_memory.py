@@ -19,7 +19,8 @@ sys.dont_write_bytecode = True
 import numpy
 import inferd
 import onnx_writer
-from bare_daemon import SECONDS_MAX, BareDaemon, is_sanitized
+from bare_daemon import SECONDS_MAX, BareDaemon
+from tested_program import is_sanitized
 
 HEADS, SIZE = 4, 512
 ROW_BYTES = 2 * HEADS * SIZE * 4  # keys and values, of floats

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 from life_case import DAEMON, SETTLE_MS, Server, topology, weights, write_model
 import inferd
 import numpy
-from bare_daemon import is_sanitized
+from tested_program import is_sanitized
 
 CACHE_BYTES = 1 << 20
 VERSIONS_MAX = 4  # kept on disk

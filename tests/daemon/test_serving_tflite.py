@@ -20,7 +20,7 @@ DAEMON, INFERCTL, ROOT = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, ROOT + '/tests/tools/gen')
 sys.dont_write_bytecode = True
 import gen_colors
-from listening import wait_until_accepts
+from tested_program import wait_until_accepts
 from tflite_writer import archive
 
 SECONDS_MAX = 60

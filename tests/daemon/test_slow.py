@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from listening import wait_until_accepts
+from tested_program import wait_until_accepts
 
 DAEMON, DAEMON_REF, HAS_CPU = sys.argv[1:4]
 WARNING = 'only the slow reference device is available'

@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import struct
+import sys
 import time
 import zlib
 from pathlib import Path
@@ -13,9 +14,10 @@ from pathlib import Path
 import gateway_case
 from gateway_case import Case
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tested_program import is_sanitized
+
 SLOW_MS = 400  # timeouts of the gateway in the tests of slow clients
-CODE = Path(gateway_case.GATEWAY).read_bytes()
-SANITIZED = b'__asan_init' in CODE or b'__tsan_init' in CODE
 
 
 def tensor(**changes):
@@ -489,7 +491,7 @@ class Crowd(Case):
             grown = self.gateway.resident_bytes() - before
             print(f'1000 idle connections: {grown >> 10} KiB')
             # A sanitizer keeps more of it.
-            self.assertLess(grown, (60 if SANITIZED else 20) << 20)
+            self.assertLess(grown, (60 if is_sanitized(gateway_case.GATEWAY) else 20) << 20)
         finally:
             for client in idle:
                 client.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.dont_write_bytecode = True
-from listening import wait_until_accepts
+from tested_program import wait_until_accepts
 
 INFERD, INFERCTL = map(os.path.abspath, sys.argv[1:])
 SECONDS_MAX = 60

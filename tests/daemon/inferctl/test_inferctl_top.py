@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.dont_write_bytecode = True
-from listening import wait_until_accepts
+from tested_program import wait_until_accepts
 
 INFERD, INFERCTL = sys.argv[1:]
 SECONDS_MAX = 60
