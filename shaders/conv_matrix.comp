@@ -3,8 +3,8 @@
 // of GPUs that multiply whole matrices of 16-bit floats (tensor cores).
 //
 // The idea is that of conv_block.comp: a work group copies slices of x and of the weights to shared
-// memory, and computes a block of results from them. Here four subgroups share the block, each
-// computes a quarter of it, which is PIXELS by VECTORS matrices of M pixels by N channels:
+// memory, and computes a block of results from them. Here four subgroups share the block. Each of
+// them computes a quarter of it: PIXELS by VECTORS matrices of M pixels by N channels.
 //
 //              w   [DEPTH][channels]
 //     x   +-------------+-------------+
@@ -13,11 +13,12 @@
 //     | | | subgroup 2  | subgroup 3  |
 //     +-+ +-------------+-------------+
 //
-// How a matrix is spread over the invocations of a subgroup is up to the driver. So the sums go
-// through shared memory once more, and then each invocation finishes some vectors of them.
+// The driver decides which elements of a matrix each invocation of a subgroup holds. So subgroups
+// write their sums to shared memory, and then each invocation applies bias and activation to some
+// vectors of them.
 //
-// Products are added in 32 bits. Numbers of x that are infinite in 16 bits give sums that are not
-// finite, which is reported.
+// Products are added in 32 bits. Values of x that are infinite in 16 bits give sums that are not
+// finite; the shader reports these as an overflow (STATUS_OVERFLOWED).
 //
 // Weights have the layout of conv.comp. The convolution must have one group of channels.
 #version 450
@@ -59,10 +60,9 @@ const uint DEPTH = MATRIX_DEPTH;
 const uint ROWS = MATRIX_SIDES * M * PIXELS;      // pixels of a block
 const uint CHANNELS = MATRIX_SIDES * N * VECTORS; // channels of a block
 const uint COLUMNS = CHANNELS / 4;                // vectors of a block
-// The distances of two values of k, or of two pixels.
-const uint STRIDE = ROWS + MATRIX_GAP;
-const uint CHANNELS_STRIDE = CHANNELS + MATRIX_GAP;
-const uint RESULTS_STRIDE = CHANNELS + MATRIX_GAP;
+const uint STRIDE = ROWS + MATRIX_GAP;              // numbers of `from` for a value of k
+const uint CHANNELS_STRIDE = CHANNELS + MATRIX_GAP; // numbers of `weights` for a value of k
+const uint RESULTS_STRIDE = CHANNELS + MATRIX_GAP;  // numbers of `results` for a pixel
 
 READS(0, x)
 READS(1, w)

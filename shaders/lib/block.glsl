@@ -1,17 +1,31 @@
-// What the shaders share whose work groups copy blocks of x to shared memory (conv_block.comp,
-// conv_matrix.comp). They define these constants first: ROWS (pixels of a block), DEPTH (values of
-// k in shared memory), STRIDE (distance of two values of k in `from`) and GROUP (invocations). They
-// declare `from`, in which value k of pixel i is number k * STRIDE + i.
+// Functions for shaders whose work groups compute a block of results together (conv_block.comp,
+// conv_matrix.comp). They copy slices of x to shared memory, and store sums in y.
+//
+// A pixel of the result needs one value of x for each tap of the window and input channel. These
+// values are numbered by `k`: the tap times the number of input channels, plus the channel.
+//
+// The shader includes window.glsl, source.glsl, outside.glsl and added.glsl, and defines before
+// this file:
+//   ROWS    pixels of the result in a block
+//   DEPTH   values of k in a slice, a multiple of four
+//   STRIDE  numbers in `from` between value k and value k + 1 of a pixel
+//   GROUP   invocations of the work group; divides ROWS * DEPTH / 4
+//   NUMBER  type of the numbers in `from`
+//   from    shared array; value k of a slice is at k * STRIDE + i for pixel i of the block
+//   bias    vectors of four channels: the biases, followed by the slopes of prelu
+// It also declares the specialisation constants X_VECTOR, Y_VECTOR, ONE_TAP, PRELU, ACTIVATION and
+// ADDED.
 
-// The vectors of four values of k that each invocation copies in a slice, each of one pixel.
+// A slice has PARTS vectors of four values of k for each pixel. Each invocation copies COPIES of
+// these vectors.
 const uint PARTS = DEPTH / 4;
 const uint COPIES = ROWS * PARTS / GROUP;
 
-// The pixels that this invocation copies.
+// For each vector that this invocation copies: the image, row and column of its pixel in y.
 uint image[COPIES], y_at[COPIES], x_at[COPIES];
 
-// Chooses the pixels for this invocation, from pixel `first` of the block on. Pixels beyond the
-// last one copy the last one again.
+// Chooses the pixels that invocation `local` copies. `first` is the first pixel of the block.
+// Places behind the last pixel of y get a copy of the last pixel.
 void choose_pixels(uint local, uint first)
 {
     [[unroll]] for (uint n = 0; n < COPIES; n++) {
@@ -22,7 +36,8 @@ void choose_pixels(uint local, uint first)
     }
 }
 
-// Copies DEPTH values of the block's pixels, from value k on. Values from `total` on are 0.
+// Copies values k to k + DEPTH - 1 of all pixels of the block to `from`. All invocations call it
+// together, each copies its part. Values from `total` on are 0.
 void copy_pixels(Picture picture, uint local, uint k, uint total)
 {
     uint kernel_w = ONE_TAP ? 1 : p.kernel_w, group_in = p.group_in;
@@ -49,7 +64,9 @@ void copy_pixels(Picture picture, uint local, uint k, uint total)
     }
 }
 
-// Stores the sums of one vector of channels of one pixel. Does nothing beyond the end of y.
+// Finishes four channels of a pixel: adds the added operand to `result`, which are their sums with
+// the biases, applies the activation, and stores them in y. `block` is the number of this vector of
+// channels. Stores nothing beyond the end of y.
 void store_sums(uint pixel, uint block, vec4 result)
 {
     uint blocks = p.blocks;

@@ -1,15 +1,31 @@
-// Sums of products of matrices, each computed by a subgroup together: M pixels by K values of k, by
-// K values by N channels.
+// Products of matrices, added to sums. All invocations of a subgroup compute a product together: a
+// matrix of M pixels by K values, times a matrix of K values by N channels. The factors are 16-bit
+// floats, the sums 32-bit floats.
 //
-// SUMS declares `sums`, of 32-bit floats. The factors are of 16-bit floats: LOAD_PIXELS loads one
-// from number `at` of `from` on, and LOAD_WEIGHTS one from number `at` of `weights` on. ADD_PRODUCT
-// adds a product to sum `i`. STORE_SUM writes sum `i` to `results`, from number `at` on. All `at`,
-// and the distances of rows, are multiples of eight.
+//   SUMS(count)               declares `sums`, an array of sums
+//   CLEAR_SUM(i)              sets sum i to zeros
+//   PIXEL_FACTOR              type of a first factor
+//   CHANNEL_FACTOR            type of a second factor
+//   LOAD_PIXELS(to, at)       loads a first factor from `from`; its first element is number `at`
+//   LOAD_WEIGHTS(to, at)      the same for a second factor, from `weights`
+//   ADD_PRODUCT(i, a, b)      adds the product of two factors to sum i
+//   STORE_SUM(i, at)          writes sum i to `results`; its first element becomes number `at`
 //
-// A module built with MATRIX_NV uses the instructions of VK_NV_cooperative_matrix, and
-// khr_matrix.py makes a module with those of VK_KHR_cooperative_matrix from it. Otherwise loops
-// compute the same on any device, slowly: for tests. Each invocation then has OWN numbers of a sum:
-// those whose place in the matrix, divided by the size of the subgroup, leaves its own number.
+// All numbers `at` are multiples of eight. The shader defines before this file:
+//   M, N, K           sizes of the matrices
+//   SUBGROUP          invocations of a subgroup; divides M * N
+//   from              array in shared memory: x, [value][pixel], with STRIDE numbers for a value
+//   weights           array in shared memory, [value][channel], with CHANNELS_STRIDE numbers for a
+//                     value
+//   results           array in shared memory, [pixel][channel], with RESULTS_STRIDE numbers for a
+//                     pixel
+// The three strides are multiples of eight.
+//
+// A module built with MATRIX_NV uses the instructions of VK_NV_cooperative_matrix. khr_matrix.py
+// converts it to a module with those of VK_KHR_cooperative_matrix. Without MATRIX_NV, loops compute
+// the same on any device, slowly; only tests use this form. Each invocation then keeps OWN elements
+// of each sum: if elements are counted row by row, invocation s has the elements s, s + SUBGROUP,
+// s + 2 * SUBGROUP and so on.
 #ifdef MATRIX_NV
 #define SUM                  fcoopmatNV<32, gl_ScopeSubgroup, M, N>
 #define SUMS(count)          SUM sums[count]
@@ -27,7 +43,7 @@
 #define CHANNEL_FACTOR       uint
 #define LOAD_PIXELS(to, at)  to = at
 #define LOAD_WEIGHTS(to, at) to = at
-// The place in the matrix of number n of this invocation.
+// Returns which element of a sum, counted row by row, is element n of this invocation.
 #define PLACE(n)             ((n) * SUBGROUP + gl_SubgroupInvocationID)
 #define CLEAR_SUM(i)                                                                              \
     [[dont_unroll]] for (uint n = 0; n < OWN; n++)                                                \
@@ -39,8 +55,8 @@
     [[dont_unroll]] for (uint n = 0; n < OWN; n++)                                                \
         results[at + PLACE(n) / N * RESULTS_STRIDE + PLACE(n) % N] = sums[(i) * OWN + n];
 
-// Returns one number of the product of two factors: that of the pixel and the channel whose first
-// values are at these places.
+// Returns one element of a product. `pixel` and `channel` are the places of the first value of its
+// row in `from` and of its column in `weights`.
 float multiply_row(uint pixel, uint channel)
 {
     float sum = 0.0;
