@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with the shaders whose work groups compute a block of results together:
-// conv_block.comp, conv_matrix.comp and conv_split.comp, which see for the algorithms.
+// conv_block.comp, conv_matrix.comp and conv_split.comp. These files describe the algorithms.
 #include "backends/vulkan/ops/conv_strips.h"
 
 // A shader, and what a work group of it computes.
 struct group_shader {
     enum inf_shader_index shader;
     uint32_t invocations;
-    uint32_t pixels;        // of an invocation
+    uint32_t pixels;        // of the choice (struct vk_conv_choice)
     uint32_t last_constant; // the specialisation constant behind those that all shaders have
     // The constants behind that one: the invocations of a subgroup, and the sizes of the matrices
     // that it multiplies. All 0: the shader has no such constants.
@@ -61,33 +61,13 @@ enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
     return emit_groups(lowering, conv, &blocks, out_built, err);
 }
 
-// Returns the size of a work group of conv_matrix.comp.
-static uint32_t count_matrix_invocations(const struct vk_gpu *gpu)
+// Returns the bytes of shared memory that conv_matrix.comp needs.
+static uint32_t count_matrix_bytes(const struct group_shader *group)
 {
-    return MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size;
-}
-
-// Returns the bytes of shared memory that conv_matrix.comp needs for blocks of this size.
-static uint32_t count_matrix_bytes(uint32_t rows, uint32_t channels)
-{
-    uint32_t factors = MATRIX_DEPTH * (rows + MATRIX_GAP + channels + MATRIX_GAP);
-    uint32_t results = rows * (channels + MATRIX_GAP);
+    uint32_t channels = group->columns * 4;
+    uint32_t factors = MATRIX_DEPTH * (group->rows + MATRIX_GAP + channels + MATRIX_GAP);
+    uint32_t results = group->rows * (channels + MATRIX_GAP);
     return factors * (uint32_t)sizeof(uint16_t) + results * (uint32_t)sizeof(float);
-}
-
-bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice)
-{
-    const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
-    const struct vk_matrices *matrices = &gpu->matrices;
-    if (matrices->method == VK_MATRICES_NONE || gpu->subgroup_size == 0)
-        return false;
-    uint32_t rows = MATRIX_SIDES * matrices->m * choice->pixels;
-    uint32_t channels = MATRIX_SIDES * matrices->n * choice->vectors;
-    // All invocations copy equally many vectors of four values, and have equally many sums.
-    return rows * MATRIX_DEPTH / 4 % count_matrix_invocations(gpu) == 0 &&
-           matrices->m * matrices->n % gpu->subgroup_size == 0 &&
-           count_matrix_invocations(gpu) <= limits->maxComputeWorkGroupInvocations &&
-           count_matrix_bytes(rows, channels) <= limits->maxComputeSharedMemorySize;
 }
 
 static enum inf_shader_index find_matrix_shader(enum vk_matrix_method method)
@@ -102,20 +82,39 @@ static enum inf_shader_index find_matrix_shader(enum vk_matrix_method method)
     }
 }
 
+// Describes conv_matrix.comp with the sizes of the choice.
+static struct group_shader describe_matrices(const struct vk_gpu *gpu,
+                                             const struct vk_conv_choice *choice)
+{
+    const struct vk_matrices *each = &gpu->matrices;
+    return (struct group_shader){.shader = find_matrix_shader(each->method),
+                                 .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
+                                 .pixels = choice->pixels,
+                                 .last_constant = choice->vectors,
+                                 .subgroup = gpu->subgroup_size,
+                                 .matrices = *each,
+                                 .rows = MATRIX_SIDES * each->m * choice->pixels,
+                                 .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
+}
+
+bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice)
+{
+    const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
+    if (gpu->matrices.method == VK_MATRICES_NONE || gpu->subgroup_size == 0)
+        return false;
+    const struct group_shader group = describe_matrices(gpu, choice);
+    // All invocations copy equally many vectors of four values, and have equally many sums.
+    return group.rows * MATRIX_DEPTH / 4 % group.invocations == 0 &&
+           gpu->matrices.m * gpu->matrices.n % gpu->subgroup_size == 0 &&
+           group.invocations <= limits->maxComputeWorkGroupInvocations &&
+           count_matrix_bytes(&group) <= limits->maxComputeSharedMemorySize;
+}
+
 enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
                                const struct vk_conv_choice *choice, bool *out_built,
                                struct inf_error *err)
 {
-    const struct vk_gpu *gpu = lowering->gpu;
-    const struct vk_matrices *each = &gpu->matrices;
-    const struct group_shader matrices = {.shader = find_matrix_shader(each->method),
-                                          .invocations = count_matrix_invocations(gpu),
-                                          .pixels = choice->pixels,
-                                          .last_constant = choice->vectors,
-                                          .subgroup = gpu->subgroup_size,
-                                          .matrices = *each,
-                                          .rows = MATRIX_SIDES * each->m * choice->pixels,
-                                          .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
+    const struct group_shader matrices = describe_matrices(lowering->gpu, choice);
     return emit_groups(lowering, conv, &matrices, out_built, err);
 }
 
