@@ -103,8 +103,8 @@ enum inf_code vk_api_prepare(const char *loader, const char *drivers,
 // loader or no driver. Valid until the process ends. Any thread.
 const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;
 
-// Sets *entry, a function pointer, to the entry point called `name`, which a GPU with a certain
-// extension has; NULL if no driver has it.
+// Sets *entry, a function pointer, to the entry point called `name` of an extension of GPUs, or to
+// NULL if no driver has it.
 void vk_instance_entry(void *entry, const struct vk_instance_api *api, const char *name);
 
 // Looks up the entry points of a device.

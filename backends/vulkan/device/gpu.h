@@ -66,7 +66,7 @@ struct vk_gpu {
     // True if convolutions are faster with subgroups of eight (ops/conv_tile.c).
     bool subgroup_tiles;
     uint32_t subgroup_size;      // invocations in a subgroup; 0: no subgroup arithmetic
-    struct vk_matrices matrices; // that shaders can multiply by instructions
+    struct vk_matrices matrices; // what instructions of shaders can multiply
     bool feedback;               // true: the driver reports which pipelines came from its cache
     bool texels;         // true: floats are faster to read through texel views than from buffers
     uint64_t backoff_ns; // usually VK_BACKOFF_NS

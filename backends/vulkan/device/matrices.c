@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a driver for the sizes and types of the matrices that its instructions multiply. The KHR
-// extension came after NVIDIA's and took over its structs with other numbers; only the struct of a
-// kind of matrices differs.
+// extension has the structs of NVIDIA's older extension, with other values of VkStructureType. Only
+// the struct that describes a kind of matrices has other members.
 #include "backends/vulkan/device/matrices.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 // The largest side of a matrix that is used. Larger ones leave few sizes of blocks.
 #define SIDE_MAX 16u
 
-// A kind of matrices in the KHR extension; the headers of Debian 12 lack it.
+// VkCooperativeMatrixPropertiesKHR, which the headers of Debian 12 lack.
 struct khr_kind {
     VkStructureType type;
     void *next;
@@ -43,7 +43,7 @@ static const struct extension {
                         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV,
                         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV,
                         VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV},
-    // Numbers of the Vulkan registry.
+    // Values of VkStructureType from the Vulkan registry, which the headers of Debian 12 lack.
     [VK_MATRICES_KHR] = {"VK_KHR_cooperative_matrix",
                          "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR",
                          (VkStructureType)1000506000, (VkStructureType)1000506002,
@@ -75,12 +75,14 @@ static bool has_feature(const struct vk_instance_api *api, VkPhysicalDevice gpu,
            (stages.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
 }
 
+// Returns true if shaders/conv_matrix.comp can use matrices with a side of this length. Matrices
+// begin at multiples of their sides in shared memory, and these places must be multiples of eight.
 static bool is_side(uint32_t size)
 {
     return size != 0 && size % MATRIX_GAP == 0 && size <= SIDE_MAX;
 }
 
-// Returns the kind that a driver wrote by the KHR extension.
+// Returns kind `i` of the list that the driver wrote, in the form of the KHR extension.
 static struct khr_kind read_kind(const union kinds *kinds, enum vk_matrix_method method, uint32_t i)
 {
     const VkCooperativeMatrixPropertiesNV *nv = &kinds->nv[i];
@@ -105,6 +107,8 @@ static bool is_wanted(const struct khr_kind *kind)
            kind->scope == VK_SCOPE_SUBGROUP_NV;
 }
 
+// Returns the largest kind that is wanted, or VK_MATRICES_NONE if the driver has no such kind, or
+// lacks a feature.
 static struct vk_matrices find_kind(const struct vk_instance_api *api, VkPhysicalDevice gpu,
                                     enum vk_matrix_method method)
 {

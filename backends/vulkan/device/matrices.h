@@ -29,15 +29,15 @@ struct vk_matrix_extensions {
     bool nv;        // VK_NV_cooperative_matrix
 };
 
-// Returns the matrices that compute shaders of a GPU can multiply. Prefers the KHR extension, and
-// 16x16x16. Calls the driver.
+// Returns the largest matrices, up to 16x16x16, that compute shaders of a GPU can multiply. Prefers
+// the KHR extension. Calls the driver.
 struct vk_matrices vk_find_matrices(const struct vk_instance_api *api, VkPhysicalDevice gpu,
                                     struct vk_matrix_extensions extensions);
 
 // The most extensions that a method needs.
 #define VK_MATRIX_EXTENSIONS_MAX 2u
 
-// What is to be enabled for the instructions, for VkDeviceCreateInfo.
+// The features and extensions that a device must enable for the instructions (VkDeviceCreateInfo).
 struct vk_matrix_features {
     VkPhysicalDeviceVulkanMemoryModelFeatures memory_model;
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroups;
@@ -46,8 +46,9 @@ struct vk_matrix_features {
     uint32_t extension_count;
 };
 
-// Fills *features, in front of the chain `next`. Returns the head of the chain, which is valid as
-// long as *features. For methods without instructions returns `next`, and there are no extensions.
+// Fills *features and puts its structs in front of the chain `next`. Returns the head of the chain,
+// which is valid as long as *features. For methods without instructions it returns `next`, and
+// there are no extensions.
 const void *vk_matrix_features_chain(struct vk_matrix_features *features,
                                      enum vk_matrix_method method, void *next);
 

@@ -7,9 +7,9 @@
 #include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
 
-// With at least so many rows, weights are converted first. A guess: on llvmpipe, under
-// load, 16 rows took about as long as the conversion alone, and 128 rows took a third of the time
-// if weights were converted first. No GPU was measured.
+// With at least this many rows, weights are converted first. The number is a guess: on llvmpipe,
+// under load, 16 rows took about as long as the conversion alone, and 128 rows took a third of the
+// time if weights were converted first. No GPU was measured.
 #define EXPAND_ROWS_MIN 24u
 
 // The most rows of an invocation. They share the conversion of a weight to a float.
@@ -52,7 +52,8 @@ static void fill_words(void *bytes, const void *context)
     }
 }
 
-// Writes zero point `block` of column `column`, which are bytes or floats, to `to`.
+// Writes the zero point of a block of a column to its place in `to`, where the zero points of all
+// columns are, as a byte or a float. Does nothing if the weights have no zero points.
 static void put_zero(const struct blocks *blocks, uint32_t *to, size_t block, size_t column)
 {
     size_t columns = blocks->push.columns, per_column = blocks->per_column;
@@ -65,6 +66,7 @@ static void put_zero(const struct blocks *blocks, uint32_t *to, size_t block, si
             (uint32_t)((const uint8_t *)blocks->zeros)[column * step + block] << column % 4 * 8;
 }
 
+// Writes the bias, the scales and the zero points in the layout of shaders/lib/blocks.glsl.
 static void fill_numbers(void *bytes, const void *context)
 {
     const struct blocks *blocks = context;
@@ -169,7 +171,8 @@ static enum inf_code emit_packed(struct vk_lowering *lowering, const struct bloc
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-// Returns the bytes of the weights as floats, in tiles, whose layout is the larger one.
+// Returns the bytes of the weights as floats in the layout of conv_tile.comp, which is never
+// smaller than that of conv.comp.
 static uint64_t float_bytes(const struct blocks *blocks)
 {
     uint64_t tiles = ((uint64_t)blocks->push.columns + VK_TILE_CHANNELS - 1) / VK_TILE_CHANNELS;
@@ -210,6 +213,7 @@ static enum inf_code emit_expanded(struct vk_lowering *lowering, const struct bl
         if (built)
             return INF_OK;
     }
+    // If the driver cannot build conv_tile.comp, the conversion for it stays in the list, unused.
     INF_TRY(emit_expand(lowering, blocks, false, err));
     return vk_emit_strips(lowering, &conv, vk_strip_pixels(lowering, push->rows), err);
 }

@@ -18,8 +18,8 @@ struct vk_conv_weights {
     uint32_t taps;
     uint32_t group_in, group_out, groups;
     uint32_t group_blocks; // number of blocks of four output channels
-    // True: a dispatch before writes the weights to scratch memory, in the layout of the shader.
-    // `from` and the strides are not used then.
+    // True: an earlier dispatch of the node writes the weights to scratch memory, in the layout of
+    // the shader. `from` and the strides are not used then.
     bool in_scratch;
     // The strides of the weights as they are laid out in the graph, in elements: between taps,
     // between input channels, and between output channels.

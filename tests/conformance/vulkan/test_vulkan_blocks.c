@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in blocks on the vulkan backend: the weights stay packed on the device, and
-// nothing behind the end of a row of x counts.
+// Products with weights in blocks on the vulkan backend. The weights stay packed on the device, and
+// values behind the end of a row of x change no result.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -65,7 +65,7 @@ Test(vulkan_blocks, give_the_sums_of_the_definition)
         {4, 16, 17, 100, 34, 0, INF_DTYPE_U8},
         {2, 32, 4, 44, 64, -1, INF_DTYPE_F32},
         {8, 16, 23, 18, 6, NAN, INF_DTYPE_U8},
-        // So many rows that the weights become floats first.
+        // From 24 rows on, weights are converted to floats first.
         {4, 16, 24, 17, 3, NAN, 0},
         {4, 32, 40, 100, 35, INFINITY, INF_DTYPE_U8},
         {2, 16, 33, 30, 48, NAN, INF_DTYPE_F32},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a GPU multiplies matrices is what its driver says. A driver of the test's own answers.
+// Which matrices inferd multiplies by instructions of a GPU, depending on what the driver reports.
+// The functions of the driver are those of this file.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -102,8 +103,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_entry(VkInstance instance, 
     return driver.has_entry ? (PFN_vkVoidFunction)list_kinds : NULL;
 }
 
-// Starts a driver that has the extension, and two kinds of matrices, of which inferd uses the
-// second one: halves of 16 x 16 x 16, added in 32 bits by a subgroup.
+// Starts a driver that has the extension and two kinds of matrices. inferd uses the second one:
+// 16-bit floats of 16 x 16 x 16, which a subgroup adds in 32 bits.
 static void start_driver(const struct extension *extension)
 {
     const struct kind usual = {.sizes = {16, 16, 16}, .types = {0, 0, 1, 1}};

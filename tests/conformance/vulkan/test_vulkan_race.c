@@ -243,7 +243,7 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     inf_device_unref(&device);
 }
 
-// On most software devices, loops play the instructions that multiply matrices.
+// If the device has no instructions that multiply matrices, this tests the shader with loops.
 Test(vulkan_race, multiplies_matrices_as_ref_does)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -263,7 +263,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         reopen_races(device);
         list_candidates(&candidates, &samples[i], device, INF_PRECISION_FP16);
         run_sample(&wanted, &samples[i], NULL, INF_PRECISION_FP32);
-        // One of the sizes for each sample, because llvmpipe compiles each for a second.
+        // Test one size for each sample, because llvmpipe takes a second to compile one.
         uint32_t size = 0;
         for (uint32_t k = 0; k < candidates.count; k++) {
             if (candidates.list[k].method != VK_CONV_MATRICES || size++ != tested % 3)
