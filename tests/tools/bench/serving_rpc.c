@@ -318,8 +318,8 @@ static void show_over(struct figures *figures, struct direct *direct,
     double alone_us = serving_quantile(direct_us, count, 0.5);
     double through_us = serving_quantile(daemon_us, count, 0.5);
     double bound_us = alone_us * 0.03 > 50 ? alone_us * 0.03 : 50;
-    // Another program on the same physical core makes some blocks slower and not others. The first
-    // deciles compare the runs that had a core of their own.
+    // Another program on the same physical core may make some blocks slower and not others. The
+    // first deciles compare the quickest runs, which are the least disturbed ones.
     double alone_p10_us = serving_quantile(direct_us, count, 0.1);
     double through_p10_us = serving_quantile(daemon_us, count, 0.1);
     double run_p10_us = serving_quantile(run_us, count, 0.1);

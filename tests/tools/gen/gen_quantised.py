@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_quantised.py ssd|keyword|face FILE: writes a network of many TFLite files as quantised ONNX.
+"""gen_quantised.py ssd|keyword|face FILE: writes a network as quantised ONNX.
 
-As gen_mobilenet_v2.py: QuantizeLinear and DequantizeLinear around each operator, random weights.
-ssd is SSD-MobileNet v1 (300 x 300, 91 classes) up to the boxes and classes of all anchors, keyword
-the depthwise-separable network of MLPerf Tiny, face the backbone of BlazeFace (128 x 128) with the
-heads of both scales.
+Such networks are usually TFLite files. The form is that of gen_mobilenet_v2.py: QuantizeLinear and
+DequantizeLinear around each operator, and random weights. ssd is SSD-MobileNet v1 (300 x 300, 91
+classes) up to the boxes and classes of all anchors. keyword is the depthwise-separable network of
+MLPerf Tiny. face is the backbone of BlazeFace (128 x 128) with the heads of both scales.
 """
 import sys
 
