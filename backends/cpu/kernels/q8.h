@@ -30,11 +30,12 @@ struct inf_q8_requant {
     uint8_t flip; // 0, or 128 for signed results
 };
 
-// Weights are signed bytes, but a weight minus its zero point may need nine bits. The packed bytes
-// are the low eight bits; a carry adds the rest, which is -256, 0 or 256, for four bytes of the
-// operand. Its weights are two blocks in the layout of `w`. The products with the first block,
-// INF_Q8_CARRY_TWICE times -1, 0 or 1, are added twice, and those with the second block,
-// INF_Q8_CARRY_ONCE times the same, once: 2 * 127 + 2 = 256.
+// Weights are signed bytes, but a weight minus its zero point may need nine bits. The packed byte
+// is the low eight bits, as a signed number. The rest is 256 times the carry of the weight, which
+// is -1, 0 or 1. This struct has the carries of a group of four rows as two blocks of bytes in the
+// layout of `w`. The products with the first block, INF_Q8_CARRY_TWICE times the carries, are added
+// twice, and those with the second block, INF_Q8_CARRY_ONCE times the carries, once:
+// 2 * 127 + 2 = 256.
 struct inf_q8_carry {
     // Of a panel: the segment and the group of four bytes. Of a depthwise window: the tap along the
     // width and the group of four rows.
