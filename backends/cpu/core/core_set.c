@@ -83,8 +83,9 @@ static void follow_usable(struct inf_cpu_core_set *set) INF_MAY_BLOCK
 {
     uint64_t now_ns = inf_clock_ns();
     uint64_t due_ns = atomic_load_explicit(&set->count_again_ns, memory_order_relaxed);
-    // One thread counts at a time, however long a count takes, so that no count is stored after a
-    // later one. The acquire and release order the stores of `cores` by different threads.
+    // One thread counts at a time, even if a count takes longer than INF_CPU_FOLLOW_MS. Otherwise
+    // an old count might overwrite a newer one. Acquire and release order the stores of `cores` by
+    // different threads.
     if (now_ns < due_ns ||
         !atomic_compare_exchange_strong_explicit(&set->count_again_ns, &due_ns, INF_CPU_COUNTING,
                                                  memory_order_acquire, memory_order_relaxed))

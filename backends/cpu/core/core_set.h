@@ -24,7 +24,8 @@
 
 // How often the cores that the process may use are counted, while there are runs.
 #define INF_CPU_FOLLOW_MS 250u
-#define INF_CPU_COUNTING  UINT64_MAX
+// The time of the next count while a thread counts, so that no other thread begins to count.
+#define INF_CPU_COUNTING UINT64_MAX
 
 struct inf_cpu_helper;
 
@@ -40,7 +41,7 @@ struct inf_cpu_core_set {
     uint32_t usable;     // cores that the process might use when the set was initialised
     // Returns how many cores the process may use at present: inf_cores_usable(), except in tests.
     uint32_t (*count_usable)(void);
-    // Time on the clock of inf_clock_ns() of the next count; INF_CPU_COUNTING: a thread counts.
+    // Time of the next count, on the clock of inf_clock_ns(), or INF_CPU_COUNTING.
     _Atomic uint64_t count_again_ns;
     // For the operators of XNNPACK: all `threads` threads, for one call at a time. NULL if
     // `threads` is 1.

@@ -415,8 +415,9 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
 // --- computing pixels ---
 
 // Returns the number of bytes between two addresses that the kernel prefetches. `calls` is the
-// number of kernel calls for the panel. Few weights stay in the cache, and all panels are computed
-// for some pixels before the next pixels, so that the calls for a panel do not follow each other.
+// number of kernel calls for the panel. If the weights are so few that they stay in the cache, the
+// calls for one panel do not follow each other: all panels are computed for some pixels, then all
+// panels for the next pixels.
 static size_t choose_prefetch_step(const struct inf_conv_packed *conv,
                                    const struct inf_conv_packed_panel *panel, size_t calls)
 {

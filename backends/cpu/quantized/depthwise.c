@@ -441,8 +441,8 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     struct inf_q8_params params = inf_q8_params_of(step);
     params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    // Padding stands for rows above and below x, of which only the columns of a strip are read, and
-    // for columns beside x, which are all read at one address.
+    // Padding replaces rows above and below x, of which a strip reads at most its own columns, and
+    // columns beside x, which are all read at one address.
     size_t columns = INF_MIN(columns_of(&depthwise->width, depthwise->pixels_max),
                              (size_t)depthwise->width.input);
     size_t row_size = columns * depthwise->channels;

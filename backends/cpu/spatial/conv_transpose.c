@@ -383,7 +383,7 @@ static enum inf_code pack_direct(struct transpose *op, struct inf_cpu_step *step
                                             .columns = window->run_taps * window->big_channels,
                                             .transposed = true};
     matrix.groups = op->columns / matrix.columns;
-    float *repeated;
+    float *repeated; // NULL: there is no bias
     INF_TRY(inf_native_alloc_floats(&repeated, step, bias != NULL ? matrix.columns : 0, err));
     for (size_t i = 0; i < matrix.columns && bias != NULL; i++)
         repeated[i] = bias[i % window->big_channels];

@@ -153,17 +153,19 @@ Test(core_set, follows_the_cores_that_the_process_may_use)
     inf_cpu_core_set_fini(&set);
 }
 
-// A set, a number of calls, and what a count finds while it takes longer than the time between two.
+// The set whose cores count_slowly() counts, and how often it was called.
 static struct inf_cpu_core_set *slow_set;
 static uint32_t slow_calls;
 
+// Replaces count_usable() of `slow_set`. The first call takes longer than the time between two
+// counts, and returns what was true at its beginning.
 static uint32_t count_slowly(void)
 {
     uint32_t found = read_usable();
     slow_calls++;
     if (slow_calls > 1)
         return found;
-    // Another run begins, and there are fewer cores. The first count does not know that.
+    // Meanwhile the process loses a core, and another run begins.
     usleep(2 * INF_CPU_FOLLOW_MS * 1000);
     atomic_store(&usable, 1);
     inf_cpu_core_set_begin_run(slow_set, 1);

@@ -176,9 +176,9 @@ Test(cpu, counts_packed_weights_once_and_frees_them)
     inf_graph_destroy(&single.graph);
 }
 
-// Every executable of a model has programs of its own, so what a program keeps beside the shared
-// pack counts once for each shape class. Zeros for 4100 columns would take 16 KiB. The last panel
-// is narrower than the others.
+// Every executable of a model has programs of its own. The packed weights are shared, but all else
+// in a program is in memory once for each shape class. Zeros for 4100 columns would take 16 KiB.
+// The last panel is narrower than the others.
 Test(cpu, keeps_no_zeros_for_every_column_of_a_product_without_bias)
 {
     struct inf_device *device = device_of(1, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products without a bias, whose panels share one array of zeros. All memory that is allocated with
-// an alignment, and what is behind it, is NaN in this program until it is written, so a panel that
-// is wider than the array gives NaN.
+// Products without a bias, whose panels share one array of zeros. In this program, memory that is
+// allocated with an alignment holds NaN until it is written, and so do the bytes behind it. So a
+// panel that reads beyond the end of the array gives NaN.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
