@@ -2,8 +2,8 @@
 // Products with weights of 2, 4 or 8 bits in blocks, which stay packed in device memory. A weight
 // becomes a float in registers: (number - zero point) * scale.
 //
-// A product with few rows reads each weight once and is limited by memory, so packed weights take a
-// quarter to a sixteenth of the time of floats. A work group computes ROWS rows of BLOCKS_COLUMNS
+// A product with few rows reads each weight once, and packed weights have a quarter to a sixteenth
+// of the bytes of floats. A work group computes ROWS rows of BLOCKS_COLUMNS
 // columns. Its invocations are BLOCKS_COLUMNS columns by BLOCKS_PARTS parts; a part adds the
 // numbers of every BLOCKS_PARTSth word of its column. At the end, the parts are added in shared
 // memory. Neighbours in a row read neighbouring words (lib/blocks.glsl).

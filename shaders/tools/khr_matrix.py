@@ -4,9 +4,10 @@
 into those of SPV_KHR_cooperative_matrix, which most drivers have, but compilers before 2023 do not
 know.
 
-The two extensions differ in their numbers, in that a KHR type of matrices says which operand of a
-product it is, and in that loads and stores name the order of the numbers in memory by a constant.
-In the module, each of the three operands must have a type of its own."""
+The KHR extension has other opcodes and another capability. Its types of matrices also say which
+operand of a product a matrix is: first factor, second factor or sum. Its loads and stores name the
+order in memory by an integer, 0 by row and 1 by column, where NVIDIA's have a boolean that is true
+by column. In the module, each of the three operands must have a type of its own."""
 import struct
 import sys
 from pathlib import Path
