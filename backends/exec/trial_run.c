@@ -70,6 +70,15 @@ void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct i
         fill_input(trial->blobs[i], graph->values[graph->inputs[i].value].dtype);
 }
 
+struct inf_execution inf_trial_run_execution(const struct inf_trial_run *trial)
+{
+    return (struct inf_execution){
+        .inputs = (const void *const *)trial->pointers,
+        .outputs = (void *const *)(trial->pointers + trial->input_count),
+        .step = trial->step,
+    };
+}
+
 enum inf_code inf_trial_run_execute(const struct inf_trial_run *trial,
                                     struct inf_executable *executable, uint64_t *took_ns,
                                     struct inf_error *err)
@@ -82,13 +91,8 @@ enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *tria
                                                 const atomic_bool *cancelled, uint64_t *took_ns,
                                                 struct inf_error *err)
 {
-    const struct inf_execution execution = {
-        .inputs = (const void *const *)trial->pointers,
-        .outputs = (void *const *)(trial->pointers + trial->input_count),
-        .cancelled = cancelled,
-        .core_use = trial->core_use,
-        .step = trial->step,
-    };
+    struct inf_execution execution = inf_trial_run_execution(trial);
+    execution.cancelled = cancelled;
     uint64_t begin_ns = inf_clock_ns();
     INF_TRY(inf_executable_run(executable, &execution, err));
     if (took_ns != NULL)

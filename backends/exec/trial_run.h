@@ -10,10 +10,9 @@
 // Embedded in its owner. A zeroed struct has no memory.
 struct inf_trial_run {
     uint32_t input_count, count;
-    struct inf_blob **blobs;       // inputs, then outputs
-    void **pointers;               // pointers[i] is the address of the data of blobs[i]
-    struct inf_core_use *core_use; // each run adds the cores that it had; NULL: not needed
-    struct inf_run_step *step;     // as in struct inf_execution; NULL: not needed
+    struct inf_blob **blobs;   // inputs, then outputs
+    void **pointers;           // pointers[i] is the address of the data of blobs[i]
+    struct inf_run_step *step; // as in struct inf_execution; NULL: not needed
 };
 
 // Allocates zeroed memory for every input and output of `graph`.
@@ -29,6 +28,9 @@ void inf_trial_run_fini(struct inf_trial_run *trial);
 // Fills float inputs with numbers from 0 to 1, the range of images; the numbers are the same on
 // each call. Other inputs stay 0, because they may be indices.
 void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct inf_graph *graph);
+
+// Returns a run on this memory in slot 0, which cannot be cancelled. Valid as long as the memory.
+struct inf_execution inf_trial_run_execution(const struct inf_trial_run *trial);
 
 // Runs the executable once, in slot 0. Sets *took_ns, which may be NULL, to the time of the run.
 //

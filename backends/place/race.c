@@ -16,16 +16,15 @@
 // and then the order before the race decides, so that noise does not change the choice from start
 // to start. More threads must gain INF_RACE_THREADS_GAIN.
 //
-// With an idle gate, a run waits until no request is served, and a request cancels the run. A
-// cancelled run is not counted.
+// With an idle gate, a run waits until no request is served (quiet_run.h).
 #include "backends/place/race.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
+#include "backends/place/quiet_run.h"
 #include "proto/core/span.h"
 
 // A candidate whose time exceeds the best time by this factor drops out at once.
@@ -33,12 +32,6 @@
 // Until each candidate had INF_RACE_RUNS_MIN runs, the budget is this many times as large, because
 // fewer runs of a slow model decide by chance.
 #define BUDGET_FACTOR 5u
-// After this many cancelled attempts, a run is too long for the pauses between requests, and the
-// race stops waiting for idle time.
-#define DISTURBED_MAX 8u
-// A run counts as interrupted by other programs if its threads used less processor time than this
-// share of the time for which they belonged to the run.
-#define CPU_SHARE_MIN 0.9
 // Assumed minimum speed of plain loops. The reference device is not timed if a run at this speed
 // would exceed the budget.
 #define HOST_MACS_PER_S 200000000u
@@ -48,9 +41,7 @@ struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
     struct inf_trial_run trial;
-    // Of the last run: the cores that it had, and the processor time of the process meanwhile.
-    struct inf_core_use core_use;
-    uint64_t cpu_ns;
+    bool interrupted; // other programs interrupted the last run
     uint64_t samples_ns[INF_RACE_RUNS_MAX];
     bool racing;
 };
@@ -60,9 +51,7 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    // true: the race continues with a pause after each run while requests are served, because no
-    // idle time was found or every pause between requests was too short for a run
-    bool restless;
+    struct inf_quiet_runs runs;
     struct lane lanes[INF_RACE_ENTRIES];
 };
 
@@ -85,63 +74,20 @@ static void refuse_entry(struct lane *lane, enum inf_race_verdict verdict, const
     snprintf(lane->entry->why, sizeof lane->entry->why, "%.159s", why);
 }
 
-static enum inf_code give_up(struct inf_error *err)
-{
-    return inf_fail(err, INF_CANCELLED, "the daemon ends");
-}
-
-// Waits until no request is being served. If that takes too long, sets `restless`: the race then
-// continues while requests are served, with a pause after each run.
-static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
-{
-    struct inf_idle_gate *idle_gate = runner->race->idle_gate;
-    if (idle_gate == NULL || runner->restless)
-        return INF_OK;
-    enum inf_idle_gate_result answer = inf_idle_gate_wait_idle(idle_gate);
-    runner->restless = answer == INF_IDLE_GATE_TIMEOUT;
-    return answer != INF_IDLE_GATE_SHUT_DOWN ? INF_OK : give_up(err);
-}
-
-// Ends one timed run. If the race runs while requests are served, pauses for a time in proportion
-// to `worked_ns`, so that requests get most of the processor time.
-static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
-                               struct inf_error *err) INF_MAY_BLOCK
-{
-    if (runner->restless && !inf_idle_gate_back_off(runner->race->idle_gate, worked_ns))
-        return give_up(err);
-    return INF_OK;
-}
-
-// Returns the processor time of all threads of this process.
-static uint64_t process_cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * INF_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-// Times one undisturbed run, and repeats the run if a request arrived meanwhile. If the run itself
-// fails, *failed is set and *why holds the error.
+// Times one undisturbed run. If the run itself fails, *failed is set and *why holds the error.
 static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
                                      bool *failed, struct inf_error *why,
                                      struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_idle_gate *idle_gate = runner->race->idle_gate;
-    for (uint32_t tries = 0;; tries++) {
-        runner->restless = runner->restless || tries >= DISTURBED_MAX;
-        INF_TRY(wait_for_calm(runner, err));
-        bool watch = idle_gate != NULL && !runner->restless;
-        lane->core_use = (struct inf_core_use){0};
-        uint64_t begin_cpu_ns = process_cpu_ns();
-        uint64_t begin_ns = inf_clock_ns();
-        enum inf_code code = inf_trial_run_execute_cancellable(
-            &lane->trial, lane->executable, watch ? &idle_gate->interrupted : NULL, took_ns, why);
-        lane->cpu_ns = process_cpu_ns() - begin_cpu_ns;
-        *failed = code != INF_OK && code != INF_CANCELLED;
-        INF_TRY(end_piece(runner, inf_clock_ns() - begin_ns, err));
-        if (*failed || (code == INF_OK && (!watch || !atomic_load(&idle_gate->interrupted))))
-            return INF_OK;
-    }
+    struct inf_quiet_result result;
+    const struct inf_execution execution = inf_trial_run_execution(&lane->trial);
+    INF_TRY(inf_quiet_runs_execute(&runner->runs, lane->executable, &execution, &result, err));
+    *failed = result.code != INF_OK;
+    *took_ns = result.took_ns;
+    lane->interrupted = result.interrupted;
+    if (*failed)
+        *why = result.why;
+    return INF_OK;
 }
 
 // Returns the reason why timing a compiled candidate would be useless: it computes everything in
@@ -169,7 +115,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
         entry->verdict = INF_RACE_REFUSED;
         return INF_OK;
     }
-    INF_TRY(wait_for_calm(runner, err));
+    INF_TRY(inf_quiet_runs_wait(&runner->runs, err));
     uint64_t begin = inf_clock_ns(), run_ns = 0;
     if (inf_model_acquire_with(runner->model, entry->device, &entry->options, runner->shapes,
                                &lane->executable, &why) != INF_OK) {
@@ -177,7 +123,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
         return INF_OK;
     }
     uint64_t compile_ns = inf_clock_ns() - begin;
-    INF_TRY(end_piece(runner, compile_ns, err));
+    INF_TRY(inf_quiet_runs_pause(&runner->runs, compile_ns, err));
     struct inf_executable_memory memory;
     INF_TRY(inf_executable_memory(lane->executable, &memory, err));
     entry->memory_bytes =
@@ -190,7 +136,6 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
     INF_TRY(inf_trial_run_init(&lane->trial, graph, err));
     inf_trial_run_fill_inputs(&lane->trial, graph);
-    lane->trial.core_use = &lane->core_use;
     bool failed = false;
     INF_TRY(run_undisturbed(runner, lane, &run_ns, &failed, &why, err));
     if (failed) {
@@ -313,13 +258,10 @@ static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t start
     return left;
 }
 
-// Updates the least time of a candidate, unless other programs interrupted the run (CPU_SHARE_MIN).
-// A device that does not report its threads, such as a GPU, is not checked.
+// Updates the least time of a candidate, unless other programs interrupted the run.
 static void note_least(struct lane *lane, uint64_t took_ns)
 {
-    uint64_t core_ns = took_ns + lane->core_use.helper_ns;
-    bool interrupted = (double)lane->cpu_ns < CPU_SHARE_MIN * (double)core_ns;
-    if (lane->core_use.threads > 0 && interrupted)
+    if (lane->interrupted)
         return;
     if (lane->entry->least_ns == 0 || took_ns < lane->entry->least_ns)
         lane->entry->least_ns = took_ns;
@@ -461,8 +403,11 @@ enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
     struct runner *runner = calloc(1, sizeof *runner);
     if (runner == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
-    *runner =
-        (struct runner){.race = race, .model = model, .shapes = shapes, .budget_ns = budget_ns};
+    *runner = (struct runner){.race = race,
+                              .model = model,
+                              .shapes = shapes,
+                              .budget_ns = budget_ns,
+                              .runs = {.idle_gate = race->idle_gate}};
     uint64_t begin = inf_clock_ns();
     race->chosen = 0;
     enum inf_code code = run_race(runner, err);
