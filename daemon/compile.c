@@ -15,6 +15,7 @@
 #include "daemon/engine.h"
 #include "daemon/load/load.h"
 #include "daemon/load/load_plan.h"
+#include "daemon/load/trial/step_trial.h"
 #include "daemon/model/devices.h"
 #include "daemon/model/repository.h"
 
@@ -28,6 +29,24 @@ struct compile {
     struct inf_model_location location;
     struct inf_load_job *job;
 };
+
+// Measures the joined steps of the model, which a daemon measures while it serves.
+static enum inf_code measure_steps(struct inf_served *served, const struct inf_log *log,
+                                   struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_step_trial trial = {.served = served, .log = log};
+    struct inf_step_findings findings;
+    if (!served->steps_due)
+        return INF_OK;
+    enum inf_code code = inf_step_trial_run(&trial, &findings, err);
+    // A daemon that uses the plan measures what is missing.
+    if (code == INF_UNAVAILABLE)
+        return INF_OK;
+    INF_TRY(code);
+    inf_served_take_steps(served, &findings);
+    inf_kept_plan_note_ladder(&served->plan_facts, served);
+    return INF_OK;
+}
 
 static enum inf_code load_model(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -56,7 +75,8 @@ static enum inf_code load_model(struct compile *compile, struct inf_error *err) 
     if (strcmp(config->device, "auto") != 0 && config->device[0] != '\0')
         INF_TRY(
             inf_model_device_find(&compile->devices, config->device, &model->default_device, err));
-    return inf_load_model(compile->job, &load, &silent, err);
+    INF_TRY(inf_load_model(compile->job, &load, &silent, err));
+    return measure_steps(model->served, log, err);
 }
 
 // Splits options->file into an open directory and a name in it. Without a file, chooses the place

@@ -140,32 +140,39 @@ struct notes {
         uint64_t rows, run_ns;
     } rungs[INF_BATCH_RUNGS];
     uint64_t bytes;
+    // Why a ladder of decoding steps is not longer, as in struct inf_step_findings.
+    uint32_t refused, refused_permille;
+    char why[INF_STEP_WHY];
 };
-_Static_assert(sizeof(struct notes) == 48 + 16 * INF_BATCH_RUNGS + 8, "notes have no padding");
+_Static_assert(sizeof(struct notes) == 48 + 16 * INF_BATCH_RUNGS + 16 + INF_STEP_WHY,
+               "notes have no padding");
 _Static_assert(sizeof(struct notes) <= INF_PLAN_NOTES_BYTES, "notes fit the plan");
 
 // Notes on what the ladder of a served model depends.
-static void describe_measurement(struct notes *notes, const struct inf_served *served,
-                                 uint32_t rows_max)
+static void describe_measurement(struct notes *notes, const struct inf_served *served)
 {
     struct inf_run_options options = inf_model_default_options(served->model, served->device);
     *notes = (struct notes){
-        .precision = options.precision, .threads = options.threads, .rows_max = rows_max};
+        .precision = options.precision, .threads = options.threads, .rows_max = served->rows_max};
     snprintf(notes->device, sizeof notes->device, "%s", inf_device_info(served->device)->name);
 }
 
-void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served,
-                               uint32_t rows_max)
+void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served)
 {
     const struct inf_batch_ladder *ladder = &served->ladder;
-    struct notes notes;
-    describe_measurement(&notes, served, rows_max);
+    const struct inf_step_findings *findings = &served->step_findings;
+    struct notes notes = {.rows_max = 0};
+    if (!served->steps_due)
+        describe_measurement(&notes, served);
     notes.count = ladder->count;
     for (uint32_t i = 0; i < ladder->count; i++) {
         notes.rungs[i].rows = ladder->rungs[i].rows;
         notes.rungs[i].run_ns = ladder->rungs[i].run_ns;
     }
     notes.bytes = ladder->bytes;
+    notes.refused = findings->refused;
+    notes.refused_permille = findings->refused_permille;
+    snprintf(notes.why, sizeof notes.why, "%s", findings->why);
     memcpy(facts->notes, &notes, sizeof notes);
 }
 
@@ -177,23 +184,26 @@ static bool is_ladder(const struct notes *notes)
         if (notes->rungs[i].rows != rows || notes->rungs[i].run_ns == 0)
             return false;
     return notes->count != 1 && (notes->count == 0 || rows / 2 <= notes->rows_max) &&
-           notes->bytes <= INF_BATCH_BYTES_MAX;
+           notes->bytes <= INF_BATCH_BYTES_MAX && memchr(notes->why, 0, sizeof notes->why) != NULL;
 }
 
-bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
-                               uint32_t rows_max)
+bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_served *served)
 {
     struct notes notes, wanted;
     memcpy(&notes, kept->saved.facts.notes, sizeof notes);
-    describe_measurement(&wanted, served, rows_max);
-    if (rows_max == 0 || memcmp(&notes, &wanted, offsetof(struct notes, count)) != 0 ||
+    describe_measurement(&wanted, served);
+    if (served->rows_max == 0 || memcmp(&notes, &wanted, offsetof(struct notes, count)) != 0 ||
         notes.count > INF_BATCH_RUNGS || !is_ladder(&notes))
         return false;
     struct inf_batch_ladder *ladder = &served->ladder;
+    struct inf_step_findings *findings = &served->step_findings;
     *ladder = (struct inf_batch_ladder){.count = notes.count, .bytes = notes.bytes};
     for (uint32_t i = 0; i < notes.count; i++)
         ladder->rungs[i] = (struct inf_batch_rung){.rows = (uint32_t)notes.rungs[i].rows,
                                                    .run_ns = notes.rungs[i].run_ns};
+    *findings = (struct inf_step_findings){.refused = notes.refused,
+                                           .refused_permille = notes.refused_permille};
+    memcpy(findings->why, notes.why, sizeof findings->why);
     return true;
 }
 
@@ -202,6 +212,7 @@ bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_serv
 // A plan on its way to a file.
 struct keeping {
     const struct inf_served *served;
+    const struct inf_plan_facts *facts;
     void *extra; // description of the model; NULL: none
     size_t extra_bytes;
     struct inf_plan_cache *plans; // NULL: the plan goes to the file `name`
@@ -279,7 +290,7 @@ static void store_plan(struct keeping *keeping, const struct inf_saved_plan *sav
 {
     keeping->code = INF_OK;
     if (keeping->plans != NULL)
-        inf_plan_cache_keep(keeping->plans, keeping->served->plan_key, saved);
+        inf_plan_cache_keep(keeping->plans, keeping->served->cache_key, saved);
     else
         // Readable for the user of a daemon although root has made it. The bytes are those of the
         // model.
@@ -290,7 +301,7 @@ static void store_plan(struct keeping *keeping, const struct inf_saved_plan *sav
 static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY_BLOCK
 {
     struct keeping *keeping = context;
-    struct inf_saved_plan saved = {.facts = keeping->served->plan_facts,
+    struct inf_saved_plan saved = {.facts = *keeping->facts,
                                    .graph = (struct inf_graph *)(uintptr_t)kept->graph,
                                    .extra = keeping->extra,
                                    .extra_bytes = keeping->extra_bytes};
@@ -324,16 +335,21 @@ static enum inf_code lend_model(struct keeping *keeping, struct inf_error *err) 
     return code != INF_OK ? code : keeping->code;
 }
 
-void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served)
+void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served,
+                        const struct inf_plan_facts *facts)
 {
-    struct keeping keeping = {.served = served, .plans = plans};
+    struct keeping keeping = {.served = served, .facts = facts, .plans = plans};
     (void)!lend_model(&keeping, NULL);
 }
 
 enum inf_code inf_kept_plan_write(struct inf_served *served, int directory_fd, const char *name,
                                   const struct inf_plan_id *id, struct inf_error *err)
 {
-    struct keeping keeping = {
-        .served = served, .directory_fd = directory_fd, .name = name, .id = id, .err = err};
+    struct keeping keeping = {.served = served,
+                              .facts = &served->plan_facts,
+                              .directory_fd = directory_fd,
+                              .name = name,
+                              .id = id,
+                              .err = err};
     return lend_model(&keeping, err);
 }

@@ -46,16 +46,18 @@ enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *
                                   struct inf_error *err) INF_NODISCARD;
 
 // Sets the batch ladder of a model to the one that was measured before, if it was measured on the
-// same device, with the same options and the same limit. Returns false if it was not.
-bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_served *served,
-                               uint32_t rows_max) INF_NODISCARD;
+// same device, with the same options and the same limit (served->rows_max). Returns false if it was not.
+bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept,
+                               struct inf_served *served) INF_NODISCARD;
 
-// Notes the batch ladder of a served model in `facts`, for inf_kept_plan_take_ladder().
-void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served,
-                               uint32_t rows_max);
+// Notes the batch ladder of a served model in `facts`, for inf_kept_plan_take_ladder(), and why it
+// is not longer. Notes nothing if it is still to be measured.
+void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served);
 
-// Keeps the plan of a served model under served->plan_key for the next load. A failure is logged.
-void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served) INF_MAY_BLOCK;
+// Keeps the plan of a served model under served->cache_key for the next load, with these facts. A
+// failure is logged.
+void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served,
+                        const struct inf_plan_facts *facts) INF_MAY_BLOCK;
 
 // Writes the plan of a served model to the file `name` of a directory, readable for all users.
 //

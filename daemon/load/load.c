@@ -51,7 +51,6 @@ static enum inf_code warm_up_model(struct inf_load *load, struct inf_error *err)
                                   .kept_elsewhere = load->plan_was_ahead,
                                   .served = load->served};
     enum inf_code code = inf_warm_up_run(&warm_up, err);
-    load->rows_max = warm_up.rows_max;
     if (code == INF_OK)
         code = warm_up_replicas(load, &warm_up.plan, err);
     inf_warm_up_fini(&warm_up);

@@ -68,6 +68,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     case INF_LOAD_JOB_INSPECT:
         inf_inspect_request_destroy(&self->inspect.request);
         break;
+    case INF_LOAD_JOB_STEPS:
     case INF_LOAD_JOB_SAVE_SHAPES:
     case INF_LOAD_JOB_SAVE_PLAN:
     case INF_LOAD_JOB_SAVE_HANG:

@@ -119,6 +119,16 @@ struct inf_load_race_job {
     bool kernels_changed, disturbed;
 };
 
+// Tries how many decoding steps of `base` are worth joining (daemon/load/trial/step_trial.h).
+struct inf_load_steps_job {
+    struct inf_step_findings findings; // outcome, if the job succeeds
+};
+
+// Keeps the plan of `base` for the next load.
+struct inf_load_save_plan_job {
+    struct inf_plan_facts facts;
+};
+
 // Adds the decision of a race to the tune database, the file of race results on disk.
 struct inf_load_save_decision_job {
     struct inf_place_decision *decision; // the decision to save; owned by the job
@@ -157,9 +167,10 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_MODEL,
     INF_LOAD_JOB_SCAN,
     INF_LOAD_JOB_RACE,
+    INF_LOAD_JOB_STEPS,
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
-    INF_LOAD_JOB_SAVE_PLAN, // keeps the plan of `base` for the next load
+    INF_LOAD_JOB_SAVE_PLAN,
     INF_LOAD_JOB_SAVE_HANG, // notes in the journal that a run of `base` does not end
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
@@ -194,6 +205,8 @@ struct inf_load_job {
         struct inf_load_model_job model;
         struct inf_load_scan_job scan;
         struct inf_load_race_job race;
+        struct inf_load_steps_job steps;
+        struct inf_load_save_plan_job save_plan;
         struct inf_load_save_decision_job save_decision;
         struct inf_load_save_shapes_job save_shapes;
         struct inf_load_inspect_job inspect;

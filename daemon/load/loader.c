@@ -28,6 +28,7 @@
 #include "daemon/load/precompile.h"
 #include "daemon/load/race/background_kernels.h"
 #include "daemon/load/race/background_race.h"
+#include "daemon/load/trial/step_trial.h"
 
 static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
 {
@@ -163,6 +164,21 @@ static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) IN
             (unsigned long long)(race->took_ns / INF_NS_PER_MS));
 }
 
+static void run_steps_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = &loader->options.load;
+    struct inf_error *err = &job->message.event.err;
+    const struct inf_step_trial trial = {.served = job->base,
+                                         .idle_gate = options->idle_gate,
+                                         .stop = &job->cancelled,
+                                         .log = options->log};
+    if (inf_step_trial_run(&trial, &job->steps.findings, err) == INF_OK)
+        return;
+    if (inf_load_job_check(job, err) == INF_OK)
+        inf_log(options->log, INF_LOG_INFO, "joined steps not measured name=%s reason=\"%s\"",
+                job->base->name, err->text);
+}
+
 // Posts one report about some nodes of an inspected model to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
@@ -249,6 +265,7 @@ static const struct {
     [INF_LOAD_JOB_MODEL] = {.run = run_model_job, .limited = true},
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
+    [INF_LOAD_JOB_STEPS] = {.run = run_steps_job, .on_base = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},

@@ -52,7 +52,7 @@ void inf_loader_run_saving_job(struct inf_loader *loader, struct inf_load_job *j
         inf_tune_add(options->place.tune, job->save_decision.decision->key,
                      &job->save_decision.decision->race);
     else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
-        inf_kept_plan_keep(options->plans, job->base);
+        inf_kept_plan_keep(options->plans, job->base, &job->save_plan.facts);
     else if (job->kind == INF_LOAD_JOB_SAVE_HANG)
         inf_load_journal_begin(options->journal, job->base->hang_key);
     else

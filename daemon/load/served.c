@@ -32,6 +32,15 @@ void inf_served_unref(struct inf_served **served)
         self->retire(self);
 }
 
+void inf_served_take_steps(struct inf_served *served, const struct inf_step_findings *findings)
+{
+    assert(served->ladder.count == 0);
+    served->ladder = findings->ladder;
+    served->step_findings = *findings;
+    served->step_findings.ladder = (struct inf_batch_ladder){.count = 0};
+    served->steps_due = false;
+}
+
 bool inf_served_joins_steps(const struct inf_served *served)
 {
     const struct inf_history *history = inf_model_history(served->model);

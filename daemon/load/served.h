@@ -23,6 +23,7 @@
 #include "daemon/policy/batch_ladder.h"
 #include "daemon/policy/latency_watch.h"
 #include "daemon/policy/model_quota.h"
+#include "daemon/policy/step_timing.h"
 #include "proto/core/limits.h"
 
 struct inf_loader;
@@ -84,8 +85,15 @@ struct inf_served {
     enum inf_precision warm_precision;
     struct inf_replicas replicas; // additional devices that may run the model
     // Row counts that are worth running as a batch on `device`, with their run times. If
-    // inf_served_joins_steps() is true, a row is a decoding step of a session.
+    // inf_served_joins_steps() is true, a row is a decoding step of a session. The ladder may then
+    // be set while the model is served: by the loop, once. Other threads read it only for a job
+    // that the loop gave a key for joined steps afterwards.
     struct inf_batch_ladder ladder;
+    // Why the ladder of decoding steps is not longer. Its own ladder is empty. Only the loop uses
+    // it, once the model is served.
+    struct inf_step_findings step_findings;
+    uint32_t rows_max; // the most rows that one run may have; 0: there was no warm-up
+    bool steps_due;    // no ladder of decoding steps is measured yet; loop only, once it is served
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
     uint64_t stamp;        // stamp of the model file; changes when the file changes
@@ -135,6 +143,10 @@ struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 // the loader thread, which frees it, so this function never blocks. Any thread may call it. NULL is
 // allowed.
 void inf_served_unref(struct inf_served **served);
+
+// Takes the outcome of a trial of joined steps (daemon/load/trial/step_trial.h), once. While the
+// model is served, only the loop calls it.
+void inf_served_take_steps(struct inf_served *served, const struct inf_step_findings *findings);
 
 // Returns true if decoding steps of several sessions may run together: requests append rows to a
 // history, and no cache is written over. They never do if the ladder is empty. Any thread.

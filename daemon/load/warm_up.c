@@ -17,7 +17,6 @@
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 #include "daemon/load/trial/batch_trial.h"
-#include "daemon/load/trial/step_trial.h"
 
 // A run of a load does not pause for longer, so that requests do not starve it.
 #define PAUSE_MAX_NS (UINT64_C(2) * INF_NS_PER_S)
@@ -91,20 +90,19 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
 }
 
 // Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
-// it. Runs that join decoding steps of several sessions are not compiled here, but when such steps
-// wait for the first time.
+// it. Joined decoding steps are measured while the model is served.
 static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
 {
     struct inf_served *served = warm_up->served;
-    warm_up->rows_max = batch_rows_max(warm_up);
-    if (warm_up->kept != NULL &&
-        inf_kept_plan_take_ladder(warm_up->kept, served, warm_up->rows_max) &&
-        (inf_served_joins_steps(served) || inf_batch_trial_compile(served)))
+    bool joins = inf_served_joins_steps(served);
+    served->rows_max = batch_rows_max(warm_up);
+    if (warm_up->kept != NULL && inf_kept_plan_take_ladder(warm_up->kept, served) &&
+        (joins || inf_batch_trial_compile(served)))
         return;
-    if (inf_served_joins_steps(served))
-        inf_step_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+    if (joins)
+        served->steps_due = served->rows_max >= 2;
     else
-        inf_batch_trial_run(served, warm_up->rows_max, warm_up->cancelled, warm_up->options->log);
+        inf_batch_trial_run(served, served->rows_max, warm_up->cancelled, warm_up->options->log);
 }
 
 // Compiles the model for the first shape set of the warm plan, and runs it once unless the settings

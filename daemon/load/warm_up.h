@@ -19,7 +19,6 @@ struct inf_warm_up {
     struct inf_served *served;
     const struct inf_kept_plan *kept; // what an earlier load kept of the model; NULL: nothing
     bool kept_elsewhere;              // that load may have been one on another machine
-    uint32_t rows_max; // set by the warm-up: the most rows of a batch that it tried; 0: none
     struct inf_warm_plan plan; // the shape sets to compile and run; valid until inf_warm_up_fini()
 };
 

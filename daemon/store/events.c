@@ -10,6 +10,7 @@
 #include "daemon/store/evict.h"
 #include "daemon/store/kernel_races.h"
 #include "daemon/store/room.h"
+#include "daemon/store/step_trials.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
@@ -96,6 +97,13 @@ static void finish_device_race(struct inf_model_store *store, struct inf_model_e
         job->race.decision = NULL;
 }
 
+// Starts what models have to measure, which waits for the racer's thread.
+static void start_measurements(struct inf_model_store *store) INF_ON_LOOP
+{
+    (void)inf_store_start_kernel_race(store, inf_clock_ns());
+    (void)inf_store_start_step_trial(store, inf_clock_ns());
+}
+
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -108,7 +116,16 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
         inf_store_finish_kernel_race(store, entry, job);
     else
         finish_device_race(store, entry, job);
-    (void)inf_store_start_kernel_race(store, inf_clock_ns());
+    start_measurements(store);
+}
+
+static void finish_steps(struct inf_model_store *store, struct inf_model_entry *entry,
+                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    assert(store->races > 0);
+    store->races--;
+    inf_store_finish_step_trial(store, entry, job, event);
+    start_measurements(store);
 }
 
 static bool is_wanted(const struct inf_model_versions *versions, const char *version)
@@ -211,9 +228,26 @@ static void sync_versions(struct inf_model_store *store, struct inf_model_entry 
     settle_versions(store, model);
 }
 
-// Lets the counters of a model that was placed again, and those of its signatures, continue.
-static void continue_counters(struct inf_served *served, const struct inf_served *before)
+// Keeps what a trial found out about the joined steps of a model that was placed again on the same
+// device, with the same options and kernels.
+static void keep_steps(struct inf_served *served, const struct inf_served *before) INF_ON_LOOP
 {
+    const struct inf_run_options is = inf_model_default_options(served->model, served->device);
+    const struct inf_run_options was = inf_model_default_options(before->model, before->device);
+    if (!served->steps_due || before->steps_due || served->device != before->device ||
+        served->rows_max != before->rows_max || !inf_run_options_equal(&is, &was))
+        return;
+    struct inf_step_findings findings = before->step_findings;
+    findings.ladder = before->ladder;
+    inf_served_take_steps(served, &findings);
+}
+
+// Lets the counters of a model that was placed again, and those of its signatures, continue.
+static void continue_counters(struct inf_served *served, const struct inf_served *before,
+                              bool same_kernels) INF_ON_LOOP
+{
+    if (same_kernels)
+        keep_steps(served, before);
     atomic_store(&served->request_count, atomic_load(&before->request_count));
     for (uint32_t i = 0; i < served->signature_count; i++) {
         struct inf_served *old = NULL;
@@ -221,7 +255,7 @@ static void continue_counters(struct inf_served *served, const struct inf_served
             if (strcmp(before->signatures[j].key, served->signatures[i].key) == 0)
                 old = before->signatures[j].served;
         if (old != NULL && served->signatures[i].served != NULL)
-            continue_counters(served->signatures[i].served, old);
+            continue_counters(served->signatures[i].served, old, same_kernels);
     }
 }
 
@@ -335,7 +369,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     }
     // If the model was only placed again, clients see the same model, so its counters continue.
     if (job->base != NULL)
-        continue_counters(job->model.served, job->base);
+        continue_counters(job->model.served, job->base, !job->model.takes_kernels);
     share_quota(store, job->model.served);
     if (entry->pin[0] == '\0' && entry->served != NULL &&
         strcmp(entry->served->version, job->model.served->version) != 0)
@@ -352,9 +386,11 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     // Submit a race. If there is no memory for it, the model stays on the device that the prior
     // chose.
     // A race of devices comes after that of the kernels.
+    entry->steps_gave_up = 0;
+    entry->steps_after_ns = 0;
     if (entry->served->placement.race_due && !entry->served->kernels_due)
         (void)!inf_store_submit_race(store, entry, &(struct inf_error){0});
-    (void)inf_store_start_kernel_race(store, inf_clock_ns());
+    start_measurements(store);
 }
 
 // Returns true if the entry of a model whose load has failed is of no use: the model exists nowhere
@@ -430,6 +466,7 @@ static const struct {
     [INF_LOAD_JOB_MODEL] = {.finish = finish_load},
     [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // a scan changes only the number of pending jobs
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
+    [INF_LOAD_JOB_STEPS] = {.finish = finish_steps, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},

@@ -57,7 +57,7 @@ bool inf_store_is_busy(const struct inf_model_entry *entry)
 {
     const struct inf_served *served = entry->served;
     bool busy = inf_store_is_awaited(entry) || entry->pending > 0 || entry->races > 0 ||
-                atomic_load(&served->references) > 1;
+                entry->trials > 0 || atomic_load(&served->references) > 1;
     for (uint32_t i = 0; i < served->signature_count; i++)
         busy = busy || (served->signatures[i].served != NULL &&
                         atomic_load(&served->signatures[i].served->references) > 1);

@@ -12,6 +12,7 @@
 #include "backends/base/clock.h"
 #include "daemon/store/evict.h"
 #include "daemon/store/kernel_races.h"
+#include "daemon/store/step_trials.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
@@ -68,7 +69,8 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
         inf_store_unload_entry(store, entry, "idle_unload_ms");
         store->counts.unloaded_idle++;
     }
-    return INF_MIN(next_ns, inf_store_start_kernel_race(store, now_ns));
+    next_ns = INF_MIN(next_ns, inf_store_start_kernel_race(store, now_ns));
+    return INF_MIN(next_ns, inf_store_start_step_trial(store, now_ns));
 }
 
 bool inf_store_wake(struct inf_model_store *store, const char *name, const char *version)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/load/kept_plan.h"
+
 // The most jobs started by clients that may be queued at a time.
 #define LOADS_MAX 256u
 
@@ -73,12 +75,17 @@ static void submit_modelless_job(struct inf_model_store *store, struct inf_load_
     inf_loader_submit(store->loader, job);
 }
 
-static void submit_racer_job(struct inf_model_store *store, struct inf_model_entry *entry,
-                             struct inf_load_job *job)
+static void submit_racer_job(struct inf_model_store *store, struct inf_load_job *job)
 {
     store->races++;
-    entry->races++;
     inf_loader_submit(store->racer, job);
+}
+
+static void submit_race_job(struct inf_model_store *store, struct inf_model_entry *entry,
+                            struct inf_load_job *job)
+{
+    entry->races++;
+    submit_racer_job(store, job);
 }
 
 static void submit_model_job(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -207,7 +214,7 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
     INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
     job->race.tolerance = store->rules.tolerance;
     job->race.placement = entry->served->placement;
-    submit_racer_job(store, entry, job);
+    submit_race_job(store, entry, job);
     return INF_OK;
 }
 
@@ -219,7 +226,17 @@ enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
     INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
     job->race.kernels = true;
     store->kernels_race = true;
-    submit_racer_job(store, entry, job);
+    submit_race_job(store, entry, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_steps(struct inf_model_store *store, struct inf_model_entry *entry,
+                                     struct inf_served *served, struct inf_error *err)
+{
+    struct inf_load_job *job;
+    INF_TRY(create_job(&job, INF_LOAD_JOB_STEPS, entry, served, 0, err));
+    entry->trials++;
+    submit_racer_job(store, job);
     return INF_OK;
 }
 
@@ -261,5 +278,7 @@ void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *ser
     if (job == NULL)
         return;
     job->base = inf_served_ref(served);
+    job->save_plan.facts = served->plan_facts;
+    inf_kept_plan_note_ladder(&job->save_plan.facts, served);
     inf_loader_submit(store->loader, job);
 }

@@ -97,6 +97,13 @@ enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
                                            struct inf_model_entry *entry,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Submits a trial of the joined steps of `served`, which the entry serves.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_store_submit_steps(struct inf_model_store *store, struct inf_model_entry *entry,
+                                     struct inf_served *served,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Submits a job that saves the result of a race for the next start. Takes ownership of the
 // decision. If there is no memory, the decision is lost.
 void inf_store_submit_decision(struct inf_model_store *store,
@@ -106,8 +113,9 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
-// Submits a job that keeps the plan of a model for the next load. If there is no memory, the plan
-// is not kept.
+// Submits a job that keeps the plan of a model for the next load, with what was measured of the
+// model. The plan of a model with a key in the cache only. If there is no memory, the plan is not
+// kept.
 void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
 #endif

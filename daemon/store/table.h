@@ -32,7 +32,11 @@ struct inf_model_entry {
     // No race of its kernels begins before this time (inf_clock_ns()); 0: none was disturbed.
     uint64_t kernels_after_ns;
     uint32_t kernels_gave_up; // races of its kernels in a row that requests disturbed
-    bool outside;             // the model was not loaded from the repository
+    uint32_t trials;          // number of trials of its joined steps that are queued or running
+    // No such trial begins before this time (inf_clock_ns()); 0: none was disturbed.
+    uint64_t steps_after_ns;
+    uint32_t steps_gave_up; // trials in a row that were disturbed
+    bool outside;           // the model was not loaded from the repository
     // An admin has this model loaded from a file, no load of it has succeeded yet, and the
     // repository is not known to have it.
     bool is_new;

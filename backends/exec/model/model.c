@@ -352,7 +352,7 @@ static enum inf_code compile_private(struct inf_model *model,
                                          : inf_model_default_options(model, request->device);
     options.cancelled = find_cancel_flag(model, options.cancelled);
     uint32_t new_rows;
-    INF_TRY(inf_graph_compiler_specialize(&model->compiler, request->shapes, NULL,
+    INF_TRY(inf_graph_compiler_specialize(&model->compiler, request->shapes, request->buffers,
                                           options.cancelled, &graph, &new_rows, err));
     if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(

@@ -18,7 +18,6 @@ struct inf_load {
     bool from_plan;      // the graph is that of a plan, `kept`
     bool plan_was_ahead; // the plan was made ahead, and is not in the cache
     struct inf_kept_plan kept;
-    uint32_t rows_max; // the most rows of a batch that the warm-up tried
     // Key of the model's files and of this build in the journal of loads; 0: nothing was noted.
     uint64_t journal_key;
     uint64_t hang_key; // likewise for runs of the model; 0: none

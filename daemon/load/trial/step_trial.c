@@ -4,31 +4,32 @@
 // of the weights and on the kernels for few rows, so it is measured. All steps of a measured run
 // have the same memory. Results are not compared, because the graph for several sessions mixes no
 // rows, whatever the model computes (backends/graph/history/join.c).
+//
+// The executables for several steps are those of the served model. No request uses them, because
+// the model has no ladder yet. The executable for one step is used by requests, in any slot, so the
+// trial has one of its own, which shares the packed weights.
 #include "daemon/load/trial/step_trial.h"
 
 #include <inttypes.h>
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 #include "backends/graph/history/join.h"
-
-// The time of a number of steps is that of the fastest of up to RUNS_MAX runs. No run starts later
-// than RUNS_MS milliseconds after the first one.
-#define RUNS_MAX 5
-#define RUNS_MS  50u
-// How often a number of steps that does not pay is measured before it is given up. Other programs
-// may have disturbed its runs.
-#define ROUNDS_MAX 3
-// If one step takes longer than this, nothing is measured, because the runs would delay the load.
-#define SINGLE_MS_MAX 150u
+#include "backends/place/quiet_run.h"
 
 // The model whose steps are measured, and the memory of one step.
 struct measured {
-    struct inf_served *served;
+    const struct inf_step_trial *trial;
+    struct inf_step_findings *findings;
     const struct inf_history *history;
-    const atomic_bool *cancelled; // ends the trial
+    struct inf_run_options options;
+    struct inf_quiet_runs runs;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
+    struct inf_executable *single;                         // for one step
+    struct inf_executable *held[INF_HISTORY_SESSIONS_MAX]; // held[n - 1]: for n steps, from 2 on
     struct inf_trial_run memory;
     const void *inputs[INF_HISTORY_SESSIONS_MAX * (INF_LIMIT_TENSORS + 1)];
     void *outputs[INF_HISTORY_SESSIONS_MAX * INF_LIMIT_TENSORS];
@@ -38,7 +39,7 @@ struct measured {
 // requests are 1.
 static void set_shapes(struct measured *measured)
 {
-    const struct inf_graph *graph = inf_model_graph(measured->served->model);
+    const struct inf_graph *graph = inf_model_graph(measured->trial->served->model);
     const struct inf_history *history = measured->history;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         struct inf_shape *shape = &measured->shapes[i];
@@ -51,24 +52,31 @@ static void set_shapes(struct measured *measured)
     }
 }
 
-static enum inf_code acquire_steps(const struct measured *measured, uint32_t count,
-                                   struct inf_executable **executable) INF_MAY_BLOCK
+static struct inf_history_buffers describe_buffers(uint32_t count)
 {
-    const struct inf_served *served = measured->served;
-    struct inf_run_options options = inf_model_default_options(served->model, served->device);
-    options.cancelled = measured->cancelled;
-    return inf_model_acquire_history(served->model, served->device, &options, measured->shapes,
-                                     (struct inf_history_buffers){INF_HISTORY_ROOM_LEAST, count},
-                                     executable, NULL);
+    return (struct inf_history_buffers){INF_HISTORY_ROOM_LEAST, count};
 }
 
-// Frees the executable, which no run will use.
-static void drop_steps(const struct measured *measured, uint32_t count) INF_MAY_BLOCK
+// Compiles the executable for `count` steps.
+static enum inf_code hold_steps(struct measured *measured, uint32_t count,
+                                struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_served *served = measured->served;
-    const struct inf_run_options options = inf_model_default_options(served->model, served->device);
-    inf_model_drop_history(served->model, served->device, &options, measured->shapes,
-                           (struct inf_history_buffers){INF_HISTORY_ROOM_LEAST, count});
+    const struct inf_served *served = measured->trial->served;
+    INF_TRY(inf_quiet_runs_wait(&measured->runs, err));
+    uint64_t begin_ns = inf_clock_ns();
+    INF_TRY(inf_model_acquire_history(served->model, served->device, &measured->options,
+                                      measured->shapes, describe_buffers(count),
+                                      &measured->held[count - 1], err));
+    return inf_quiet_runs_pause(&measured->runs, inf_clock_ns() - begin_ns, err);
+}
+
+// Frees the executable for `count` steps, which no run will use.
+static void drop_steps(struct measured *measured, uint32_t count) INF_MAY_BLOCK
+{
+    const struct inf_served *served = measured->trial->served;
+    inf_model_release(served->model, &measured->held[count - 1]);
+    inf_model_drop_history(served->model, served->device, &measured->options, measured->shapes,
+                           describe_buffers(count));
 }
 
 // Gives each step of a run the same memory. `graph` is that of one step.
@@ -87,93 +95,168 @@ static void bind_steps(struct measured *measured, const struct inf_graph *graph)
             measured->outputs[measured->history->outputs[i]] = NULL;
 }
 
-// Runs the steps a few times and stores the shortest time in *best_ns. Returns false if a run
-// fails.
-static bool time_steps(const struct measured *measured, struct inf_executable *executable,
-                       uint64_t *best_ns) INF_MAY_BLOCK
+// Compiles the executable for one step, and makes its memory.
+static enum inf_code prepare_single(struct measured *measured, struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_execution execution = {
-        .inputs = measured->inputs, .outputs = measured->outputs, .cancelled = measured->cancelled};
-    uint64_t begin_ns = inf_clock_ns(), now_ns = begin_ns;
-    *best_ns = UINT64_MAX;
-    for (int i = 0; i < RUNS_MAX && now_ns - begin_ns < RUNS_MS * INF_NS_PER_MS; i++) {
-        uint64_t run_ns = now_ns;
-        if (inf_executable_run(executable, &execution, NULL) != INF_OK)
-            return false;
-        now_ns = inf_clock_ns();
-        *best_ns = INF_MIN(*best_ns, INF_MAX(now_ns - run_ns, 1u));
-    }
-    return true;
+    const struct inf_served *served = measured->trial->served;
+    const struct inf_history_buffers buffers = describe_buffers(1);
+    const struct inf_private_request request = {.device = served->device,
+                                                .options = &measured->options,
+                                                .shapes = measured->shapes,
+                                                .buffers = &buffers};
+    INF_TRY(inf_quiet_runs_wait(&measured->runs, err));
+    uint64_t begin_ns = inf_clock_ns();
+    INF_TRY(inf_model_compile_private(served->model, &request, &measured->single, err));
+    INF_TRY(inf_quiet_runs_pause(&measured->runs, inf_clock_ns() - begin_ns, err));
+    const struct inf_graph *graph = inf_executable_graph(measured->single);
+    INF_TRY(inf_trial_run_init(&measured->memory, graph, err));
+    bind_steps(measured, graph);
+    return INF_OK;
 }
 
-// Measures runs of `count` steps, and adds the number to the ladder if a step costs enough less.
-// Returns false if it is not added.
-static bool try_rung(const struct measured *measured, uint32_t count) INF_MAY_BLOCK
+// Runs the steps once, while no request is served.
+static enum inf_code time_steps(struct measured *measured, struct inf_executable *executable,
+                                struct inf_step_time *time, struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_batch_ladder *ladder = &measured->served->ladder;
-    struct inf_executable *executable = NULL;
-    uint64_t run_ns;
-    if (acquire_steps(measured, count, &executable) != INF_OK)
-        return false;
-    bool pays = false;
-    for (int round = 0; round < ROUNDS_MAX && !pays; round++) {
-        if (!time_steps(measured, executable, &run_ns))
-            break;
-        pays = inf_batch_ladder_pays(ladder, count, run_ns);
-    }
-    if (pays)
-        ladder->rungs[ladder->count++] = (struct inf_batch_rung){count, run_ns};
-    inf_model_release(measured->served->model, &executable);
-    if (!pays)
-        drop_steps(measured, count);
-    return pays;
+    const struct inf_execution execution = {.inputs = measured->inputs,
+                                            .outputs = measured->outputs};
+    struct inf_quiet_result result;
+    INF_TRY(inf_quiet_runs_execute(&measured->runs, executable, &execution, &result, err));
+    *time = (struct inf_step_time){result.took_ns, result.interrupted};
+    if (result.code != INF_OK && err != NULL)
+        *err = result.why;
+    return result.code;
 }
 
-// Measures all numbers of steps, from 1 on.
-static void build_ladder(struct measured *measured, struct inf_executable *single,
-                         uint32_t steps_max) INF_MAY_BLOCK
+// Runs `count` steps and half as many by turns, until it is clear whether more steps pay.
+static enum inf_code compare_steps(struct measured *measured, struct inf_executable *fewer,
+                                   struct inf_step_timing *timing,
+                                   struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_batch_ladder *ladder = &measured->served->ladder;
-    const uint64_t end_ns = inf_clock_ns() + INF_STEP_TRIAL_MS * INF_NS_PER_MS;
-    uint64_t run_ns, rung_ns = 0;
-    if (inf_trial_run_init(&measured->memory, inf_executable_graph(single), NULL) != INF_OK)
-        return;
-    bind_steps(measured, inf_executable_graph(single));
-    if (!time_steps(measured, single, &run_ns) || run_ns > SINGLE_MS_MAX * INF_NS_PER_MS)
-        return;
-    ladder->rungs[ladder->count++] = (struct inf_batch_rung){1, run_ns};
-    for (uint32_t count = 2; count <= INF_MIN(steps_max, INF_HISTORY_SESSIONS_MAX); count *= 2) {
-        uint64_t begin_ns = inf_clock_ns();
-        // Twice as many steps take about twice as long to compile and to run.
-        if (begin_ns + 2 * rung_ns > end_ns || !try_rung(measured, count))
-            return;
-        rung_ns = inf_clock_ns() - begin_ns;
+    struct inf_executable *more = measured->held[timing->more - 1];
+    struct inf_step_time fewer_time, more_time;
+    // The first run of an executable touches its memory.
+    INF_TRY(time_steps(measured, fewer, &fewer_time, err));
+    if (timing->fewer == 1 && fewer_time.run_ns > INF_STEP_TRIAL_MS_MAX * INF_NS_PER_MS)
+        return inf_fail(err, INF_UNSUPPORTED, "a step takes %" PRIu64 " ms, wanted at most %u",
+                        fewer_time.run_ns / INF_NS_PER_MS, INF_STEP_TRIAL_MS_MAX);
+    INF_TRY(time_steps(measured, more, &more_time, err));
+    while (inf_step_timing_decide(timing) == INF_STEP_UNDECIDED) {
+        INF_TRY(time_steps(measured, fewer, &fewer_time, err));
+        INF_TRY(time_steps(measured, more, &more_time, err));
+        inf_step_timing_note(timing, fewer_time, more_time);
     }
+    if (inf_step_timing_decide(timing) == INF_STEP_DISTURBED)
+        return inf_fail(err, INF_UNAVAILABLE, "other programs disturbed the runs of %u steps",
+                        timing->more);
+    return INF_OK;
 }
 
-void inf_step_trial_run(struct inf_served *served, uint32_t steps_max, const atomic_bool *cancelled,
-                        const struct inf_log *log)
+// Measures runs of `count` steps. *pays says whether they became a rung.
+static enum inf_code try_rung(struct measured *measured, uint32_t count, bool *pays,
+                              struct inf_error *err) INF_MAY_BLOCK
 {
-    struct measured measured = {
-        .served = served, .history = inf_model_history(served->model), .cancelled = cancelled};
-    struct inf_batch_ladder *ladder = &served->ladder;
-    struct inf_executable *single = NULL;
-    ladder->count = 0;
-    set_shapes(&measured);
-    if (steps_max < 2 || acquire_steps(&measured, 1, &single) != INF_OK)
-        return;
-    build_ladder(&measured, single, steps_max);
-    inf_trial_run_fini(&measured.memory);
-    inf_model_release(served->model, &single);
-    malloc_trim(0); // the allocator would keep the memory of the buffers
-    if (ladder->count < 2)
-        ladder->count = 0;
+    struct inf_step_timing timing = {.fewer = count / 2, .more = count};
+    *pays = false;
+    INF_TRY(hold_steps(measured, count, err));
+    if (count == 2)
+        INF_TRY(prepare_single(measured, err));
+    INF_TRY(compare_steps(measured, count == 2 ? measured->single : measured->held[count / 2 - 1],
+                          &timing, err));
+    *pays = inf_step_timing_decide(&timing) == INF_STEP_PAYS;
+    if (*pays)
+        inf_step_findings_add(measured->findings, &timing);
     else
-        inf_log(log, INF_LOG_INFO,
-                "model runs decoding steps together name=%s steps=%u step_us=%" PRIu64
-                " step_alone_us=%" PRIu64,
-                served->name, ladder->rungs[ladder->count - 1].rows,
-                ladder->rungs[ladder->count - 1].run_ns / ladder->rungs[ladder->count - 1].rows /
-                    1000,
-                ladder->rungs[0].run_ns / 1000);
+        inf_step_findings_refuse(measured->findings, &timing);
+    // Until it is freed, all weights are in memory in their original form.
+    inf_model_discard_private(measured->trial->served->model, &measured->single);
+    return INF_OK;
+}
+
+// Returns true if a later trial may succeed where this one failed.
+static bool may_pass(enum inf_code code)
+{
+    return code == INF_CANCELLED || code == INF_UNAVAILABLE || code == INF_EXHAUSTED;
+}
+
+// Measures all numbers of steps. *out_top is the highest number that was compiled.
+static enum inf_code build_ladder(struct measured *measured, uint32_t *out_top,
+                                  struct inf_error *err) INF_MAY_BLOCK
+{
+    uint32_t most = INF_MIN(measured->trial->served->rows_max, INF_HISTORY_SESSIONS_MAX);
+    bool pays = true;
+    for (uint32_t count = 2; count <= most && pays; count *= 2) {
+        struct inf_error why = {0};
+        *out_top = count;
+        enum inf_code code = try_rung(measured, count, &pays, &why);
+        if (may_pass(code)) {
+            if (err != NULL)
+                *err = why;
+            return code;
+        }
+        if (code != INF_OK)
+            snprintf(measured->findings->why, sizeof measured->findings->why, "%.*s",
+                     (int)sizeof measured->findings->why - 1, why.text);
+    }
+    return INF_OK;
+}
+
+// Releases what the trial holds. Frees the executables for more steps than a ladder has.
+static void end_trial(struct measured *measured, uint32_t top) INF_MAY_BLOCK
+{
+    struct inf_model *model = measured->trial->served->model;
+    const uint32_t used = inf_batch_rows_max(&measured->findings->ladder);
+    inf_model_discard_private(model, &measured->single);
+    inf_trial_run_fini(&measured->memory);
+    for (uint32_t count = 2; count <= top; count *= 2)
+        if (count <= used)
+            inf_model_release(model, &measured->held[count - 1]);
+        else
+            drop_steps(measured, count);
+    malloc_trim(0); // the allocator would keep the memory of the buffers
+}
+
+static void log_findings(const struct inf_step_trial *trial,
+                         const struct inf_step_findings *findings)
+{
+    const struct inf_batch_ladder *ladder = &findings->ladder;
+    if (ladder->count == 0) {
+        inf_log(trial->log, INF_LOG_INFO,
+                "model runs decoding steps one by one name=%s factor=%u.%03u reason=\"%s\"",
+                trial->served->name, findings->refused_permille / 1000,
+                findings->refused_permille % 1000, findings->why);
+        return;
+    }
+    const struct inf_batch_rung *top = &ladder->rungs[ladder->count - 1];
+    inf_log(trial->log, INF_LOG_INFO,
+            "model runs decoding steps together name=%s steps=%u step_us=%" PRIu64
+            " step_alone_us=%" PRIu64,
+            trial->served->name, top->rows, top->run_ns / top->rows / 1000,
+            ladder->rungs[0].run_ns / 1000);
+}
+
+enum inf_code inf_step_trial_run(const struct inf_step_trial *trial,
+                                 struct inf_step_findings *findings, struct inf_error *err)
+{
+    const struct inf_served *served = trial->served;
+    struct measured *measured = calloc(1, sizeof *measured);
+    *findings = (struct inf_step_findings){.refused = 0};
+    if (measured == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a trial");
+    measured->trial = trial;
+    measured->findings = findings;
+    measured->history = inf_model_history(served->model);
+    measured->options = inf_model_default_options(served->model, served->device);
+    measured->options.cancelled = trial->stop;
+    measured->runs = (struct inf_quiet_runs){.idle_gate = trial->idle_gate, .stop = trial->stop};
+    set_shapes(measured);
+    uint32_t top = 0;
+    enum inf_code code = build_ladder(measured, &top, err);
+    if (code != INF_OK)
+        *findings = (struct inf_step_findings){.refused = 0};
+    end_trial(measured, top);
+    free(measured);
+    if (code == INF_OK)
+        log_findings(trial, findings);
+    return code;
 }

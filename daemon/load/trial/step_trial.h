@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how many decoding steps of different sessions are worth running together. Used on the
-// loader thread.
+// racer's thread while the model is served, and by a load that serves nothing.
 #ifndef INF_DAEMON_LOAD_TRIAL_STEP_TRIAL_H
 #define INF_DAEMON_LOAD_TRIAL_STEP_TRIAL_H
 
 #include "daemon/load/served.h"
 
-// Fills served->ladder for a model for which inf_served_joins_steps() is true. The function runs 1,
-// 2, 4 ... steps together (at most `steps_max`), each of one row and with an empty history. A
-// number of steps becomes a rung if a step costs at least a tenth less time than on the previous
-// rung. The ladder ends at the first number that fails. If that is 2, there is no ladder. The trial
-// takes little more than INF_STEP_TRIAL_MS, unless compiling for one or two steps takes longer.
-// *cancelled ends the trial early.
-void inf_step_trial_run(struct inf_served *served, uint32_t steps_max, const atomic_bool *cancelled,
-                        const struct inf_log *log) INF_MAY_BLOCK;
+struct inf_step_trial {
+    // A model for which inf_served_joins_steps() is true, and whose ladder is empty. Its rows_max
+    // is the most steps of a run.
+    const struct inf_served *served;
+    struct inf_idle_gate *idle_gate; // runs wait while requests are served; NULL: they do not wait
+    const atomic_bool *stop;         // ends the trial when it becomes true; NULL: nothing does
+    const struct inf_log *log;
+};
 
-// The time of the trial in milliseconds, without compiling for one step. Each number of steps is
-// expected to take twice as long as the number before. A number that is expected to end after this
-// time is not tried.
-#define INF_STEP_TRIAL_MS 1000u
+// Runs 1, 2, 4 ... steps together, each of one row and with an empty history. A number of steps
+// becomes a rung of findings->ladder if a step costs at least a tenth less time than on the
+// previous rung. The ladder ends at the first number that does not pay. If that is 2, there is no
+// ladder. The executables of the rungs stay in the model.
+//
+// INF_CANCELLED    the daemon ends, or *stop became true.
+// INF_UNAVAILABLE  other programs disturbed too many runs: the caller tries again later.
+// INF_EXHAUSTED    memory: the caller tries again later.
+enum inf_code inf_step_trial_run(const struct inf_step_trial *trial,
+                                 struct inf_step_findings *findings,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// If one step takes longer than this, nothing is measured: each further run would take so much time
+// of a machine that is busy.
+#define INF_STEP_TRIAL_MS_MAX 500u
 
 #endif

@@ -172,8 +172,8 @@ static void keep_model(float *answers[5])
     answers[1] = run_model(model, cpu, 1);
     answers[4] = run_model(model, cpu, 4);
     inf_model_allow_eviction(model);
-    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = facts};
-    inf_kept_plan_keep(plans, &served);
+    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = facts};
+    inf_kept_plan_keep(plans, &served, &served.plan_facts);
     cr_expect_gt(inf_model_memory(model).weight_bytes, 0u);
     answers[2] = run_model(model, cpu, 2);
     inf_model_unref(&model);
@@ -255,8 +255,8 @@ Test(kept_plan, of_a_kept_plan_is_the_same)
     struct inf_model *model = load_model(&kept);
     expect_answer(model, cpu, 4, answers[4], 0);
     expect_answer(model, cpu, 1, answers[1], 0);
-    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = kept.saved.facts};
-    inf_kept_plan_keep(plans, &served);
+    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = kept.saved.facts};
+    inf_kept_plan_keep(plans, &served, &served.plan_facts);
     inf_kept_plan_fini(&kept);
     inf_model_unref(&model);
     const struct stat again = stat_plan(path);
@@ -397,7 +397,7 @@ static void expect_no_ladder(const struct inf_kept_plan *kept, struct inf_served
 {
     struct inf_kept_plan changed = *kept;
     memcpy(changed.saved.facts.notes + 8 * index, &value, sizeof value);
-    cr_expect_not(inf_kept_plan_take_ladder(&changed, served, 8), "note %zu", index);
+    cr_expect_not(inf_kept_plan_take_ladder(&changed, served), "note %zu", index);
 }
 
 Test(kept_plan, has_the_batch_ladder_that_was_measured)
@@ -406,13 +406,14 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
     struct inf_served served = {
         .model = make_model(&graph, false),
         .device = cpu,
+        .rows_max = 8,
         .ladder = {.count = 3, .rungs = {{1, 100}, {2, 150}, {4, 200}}, .bytes = 4096}};
     struct inf_kept_plan kept = {.forms = NULL};
-    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8), "nothing was noted");
-    inf_kept_plan_note_ladder(&kept.saved.facts, &served, 8);
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served), "nothing was noted");
+    inf_kept_plan_note_ladder(&kept.saved.facts, &served);
     const struct inf_batch_ladder measured = served.ladder;
     served.ladder = (struct inf_batch_ladder){.count = 0};
-    cr_assert(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_assert(inf_kept_plan_take_ladder(&kept, &served));
     cr_expect_eq(served.ladder.count, 3);
     cr_expect_eq(served.ladder.bytes, 4096);
     for (uint32_t i = 0; i < 3; i++) {
@@ -420,14 +421,16 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
         cr_expect_eq(served.ladder.rungs[i].run_ns, measured.rungs[i].run_ns);
     }
     // The ladder is used only with the same device, options and limit.
-    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 16));
+    served.rows_max = 16;
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
+    served.rows_max = 8;
     served.device = ref;
-    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
     served.device = cpu;
     inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 1});
-    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
     inf_model_set_default_options(served.model, cpu, &(struct inf_run_options){.threads = 0});
-    cr_expect(inf_kept_plan_take_ladder(&kept, &served, 8));
+    cr_expect(inf_kept_plan_take_ladder(&kept, &served));
     // Notes that no trial writes. They are a name of 32 bytes, four numbers of 32 bits, the rows
     // and times of six rungs, and the bytes.
     expect_no_ladder(&kept, &served, 6, 2);              // from 2 rows on
@@ -436,5 +439,33 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
     expect_no_ladder(&kept, &served, 5, 8 | 1ull << 32); // one rung
     expect_no_ladder(&kept, &served, 5, 8 | 7ull << 32); // more rungs than there are
     expect_no_ladder(&kept, &served, 18, INF_BATCH_BYTES_MAX + 1);
+    inf_model_unref(&served.model);
+}
+
+// Why steps are not joined is kept too, so that a later load can say it without measuring again.
+Test(kept_plan, has_what_was_found_about_joined_steps)
+{
+    struct inf_graph *graph = make_graph();
+    struct inf_served served = {
+        .model = make_model(&graph, false),
+        .device = cpu,
+        .rows_max = 8,
+        .step_findings = {.refused = 2, .refused_permille = 957, .why = "rows are mixed"}};
+    struct inf_kept_plan kept = {.forms = NULL};
+    inf_kept_plan_note_ladder(&kept.saved.facts, &served);
+    served.step_findings = (struct inf_step_findings){.refused = 0};
+    cr_assert(inf_kept_plan_take_ladder(&kept, &served));
+    cr_expect_eq(served.ladder.count, 0);
+    cr_expect_eq(served.step_findings.refused, 2u);
+    cr_expect_eq(served.step_findings.refused_permille, 957u);
+    cr_expect_str_eq(served.step_findings.why, "rows are mixed");
+    // A reason without an end.
+    struct inf_kept_plan changed = kept;
+    memset(changed.saved.facts.notes + 160, 'x', INF_STEP_WHY);
+    cr_expect_not(inf_kept_plan_take_ladder(&changed, &served));
+    // Nothing is kept of what is still to be measured.
+    served.steps_due = true;
+    inf_kept_plan_note_ladder(&kept.saved.facts, &served);
+    cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
     inf_model_unref(&served.model);
 }

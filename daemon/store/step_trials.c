@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts trials of joined decoding steps, and takes up their outcomes. The racer runs them, as it
+// runs races. A trial that was disturbed says nothing, so it is made again later.
+#include "daemon/store/step_trials.h"
+
+#include "backends/base/clock.h"
+#include "daemon/store/store.h"
+#include "daemon/store/submit.h"
+
+// Returns the served model of the entry, or one of its signatures, whose trial is due; NULL: none
+// is.
+static struct inf_served *find_due_part(const struct inf_model_entry *entry)
+{
+    struct inf_served *served = entry->served;
+    if (served == NULL || served->steps_due)
+        return served;
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL && served->signatures[i].served->steps_due)
+            return served->signatures[i].served;
+    return NULL;
+}
+
+// Returns true if the kernels of the entry's model have raced, or cannot race in peace.
+static bool has_raced(const struct inf_model_entry *entry)
+{
+    return !entry->served->kernels_due || entry->kernels_gave_up > 0;
+}
+
+// Returns the entry whose trial may begin first; NULL: none is due. Models whose trials were not
+// disturbed come first, and the others in the order of their next attempts.
+static struct inf_model_entry *find_due(const struct inf_model_store *store)
+{
+    struct inf_model_entry *first = NULL;
+    for (uint32_t i = 0; i < store->table.count; i++) {
+        struct inf_model_entry *entry = store->table.entries[i];
+        if (find_due_part(entry) != NULL && entry->pending == 0 && has_raced(entry) &&
+            (first == NULL || entry->steps_after_ns < first->steps_after_ns))
+            first = entry;
+    }
+    return first;
+}
+
+uint64_t inf_store_start_step_trial(struct inf_model_store *store, uint64_t now_ns)
+{
+    struct inf_model_entry *entry = find_due(store);
+    if (entry == NULL)
+        return UINT64_MAX;
+    if (now_ns < entry->steps_after_ns)
+        return entry->steps_after_ns;
+    // The end of a race or of another trial is followed by the next call. Without memory for the
+    // job, the model serves without joined steps until then.
+    if (store->races == 0)
+        (void)!inf_store_submit_steps(store, entry, find_due_part(entry), NULL);
+    return now_ns + INF_STORE_STEPS_RETRY_NS;
+}
+
+static bool is_part(const struct inf_model_entry *entry, const struct inf_served *served)
+{
+    bool found = entry != NULL && entry->served != NULL && entry->served == served;
+    for (uint32_t i = 0;
+         entry != NULL && entry->served != NULL && i < entry->served->signature_count && !found;
+         i++)
+        found = entry->served->signatures[i].served == served;
+    return found;
+}
+
+void inf_store_finish_step_trial(struct inf_model_store *store, struct inf_model_entry *entry,
+                                 const struct inf_load_job *job, const struct inf_load_event *event)
+{
+    if (entry != NULL)
+        entry->trials--;
+    // A model that was loaded or placed meanwhile has a trial of its own.
+    if (!is_part(entry, job->base) || event->err.code == INF_CANCELLED)
+        return;
+    if (event->err.code != INF_OK) {
+        entry->steps_after_ns = inf_clock_ns() + (INF_STORE_STEPS_RETRY_NS << entry->steps_gave_up);
+        if (entry->steps_gave_up < INF_STORE_STEPS_DOUBLINGS)
+            entry->steps_gave_up++;
+        return;
+    }
+    entry->steps_gave_up = 0;
+    entry->steps_after_ns = 0;
+    inf_served_take_steps(job->base, &job->steps.findings);
+    if (job->base->cache_key != 0)
+        inf_store_submit_plan(store, job->base);
+}

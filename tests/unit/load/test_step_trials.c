@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trials of joined decoding steps while a model is served: what serves meanwhile, what ends them,
+// and what their outcomes do. A run takes 40 ms longer than on ref, whatever the number of steps,
+// so that joining pays.
+#include "backends/base/clock.h"
+#include "daemon/store/step_trials.h"
+#include "tests/unit/load/race_case.h"
+
+TestSuite(step_trials, .init = start_test, .fini = end_test, .timeout = 120);
+
+// Writes a model of x [1, n, 4] and past [1, length, 4]: y = relu(x * weights), and past with the
+// rows of y behind it. `past` is no history if it is not an output.
+static void make_decoder(const char *name, bool has_history)
+{
+    float weights[16];
+    struct inf_tfjs_writer *writer;
+    for (int i = 0; i < 16; i++)
+        weights[i] = (float)i / 16 - 0.5f;
+    cr_assert_eq(mkdir(path_of(name), 0700), 0);
+    writer = inf_tfjs_writer_begin(path_of(name));
+    inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", (const int64_t[]){1, -1, 4}, 3);
+    inf_tfjs_writer_placeholder(writer, "past", "DT_FLOAT", (const int64_t[]){1, -1, 4}, 3);
+    inf_tfjs_writer_floats(writer, "weights", weights, (const int64_t[]){4, 4}, 2);
+    inf_tfjs_writer_ints(writer, "axis", (const int32_t[]){1}, NULL, 0);
+    inf_tfjs_writer_node(writer, "product", "BatchMatMulV2", "x,weights");
+    inf_tfjs_writer_node(writer, "y", "Relu", "product");
+    inf_tfjs_writer_node(writer, "present", "ConcatV2", "past,y,axis");
+    inf_tfjs_writer_output(writer, "y", "y");
+    if (has_history)
+        inf_tfjs_writer_output(writer, "present", "present");
+    inf_tfjs_writer_end(writer);
+}
+
+static struct inf_model_store *make_plain_store(uint32_t rows_max)
+{
+    struct inf_model_store *store = NULL;
+    struct inf_error err = {0};
+    const struct inf_model_store_options options = {.repository = root,
+                                                    .devices = &devices,
+                                                    .rules = {.races = INF_PLACE_RACES_NEVER},
+                                                    .batch_rows_max = rows_max,
+                                                    .cache_directory = root,
+                                                    .plan_bytes_max = 1 << 20,
+                                                    .log = &sink};
+    inf_role_leave();
+    cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
+    inf_role_enter_loop();
+    return store;
+}
+
+// Opens the devices, makes a decoder "m", and loads it. Returns a reference.
+static struct inf_served *load_decoder(struct inf_model_store **store, bool settle) INF_ON_LOOP
+{
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
+    make_decoder("m", true);
+    *store = make_plain_store(8);
+    return load_model(*store, "m", settle);
+}
+
+static struct inf_model_entry *find_entry(struct inf_model_store *store) INF_ON_LOOP
+{
+    struct inf_model_entry *entry = inf_model_table_find(&store->table, "m", "");
+    cr_assert_not_null(entry);
+    return entry;
+}
+
+static void expect_ladder(const struct inf_served *served, uint32_t rows_max)
+{
+    cr_expect_not(served->steps_due);
+    cr_expect_eq(inf_batch_rows_max(&served->ladder), rows_max);
+    for (uint32_t i = 0; i < served->ladder.count; i++) {
+        cr_expect_eq(served->ladder.rungs[i].rows, 1u << i);
+        cr_expect_gt(served->ladder.rungs[i].run_ns, 0u);
+    }
+}
+
+Test(step_trials, come_after_the_load)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, false);
+    cr_expect_eq(served->ladder.count, 0, "the model serves without joined steps");
+    cr_expect(served->steps_due);
+    cr_expect_eq(inf_model_store_races(store), 1u);
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    expect_ladder(served, 8);
+    inf_served_unref(&served);
+    // The next load takes what the plan has.
+    inf_model_store_destroy(&store);
+    store = make_plain_store(8);
+    served = load_model(store, "m", false);
+    cr_expect_eq(inf_model_store_races(store), 0u);
+    expect_ladder(served, 8);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+    // Another limit needs another trial.
+    store = make_plain_store(2);
+    served = load_model(store, "m", false);
+    cr_expect_eq(inf_model_store_races(store), 1u);
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    expect_ladder(served, 2);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, are_not_made_where_no_steps_can_be_joined)
+{
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
+    make_decoder("m", false);
+    make_decoder("history", true);
+    struct inf_model_store *store = make_plain_store(8);
+    struct inf_served *served = load_model(store, "m", false);
+    cr_expect_not(served->steps_due);
+    cr_expect_eq(inf_model_store_races(store), 0u);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+    store = make_plain_store(1);
+    served = load_model(store, "history", false);
+    cr_expect_not(served->steps_due, "one run has one row");
+    cr_expect_eq(inf_model_store_races(store), 0u);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, give_way_to_requests)
+{
+    struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
+    make_decoder("m", true);
+    store = make_plain_store(8);
+    struct inf_idle_gate *idle_gate = inf_model_store_idle_gate(store);
+    inf_idle_gate_begin_request(idle_gate); // imitates a running request
+    struct inf_served *served = load_model(store, "m", false);
+    (void)poll(NULL, 0, 300);
+    struct inf_model_memory memory = inf_model_memory(served->model);
+    cr_expect_eq(memory.executables, 1u, "nothing was compiled for the trial");
+    // A request every 20 ms cancels each run, which takes 40 ms.
+    for (int i = 0; i < 5; i++) {
+        inf_idle_gate_end_request(idle_gate);
+        (void)poll(NULL, 0, 20);
+        inf_idle_gate_begin_request(idle_gate);
+    }
+    cr_expect(served->steps_due);
+    inf_idle_gate_end_request(idle_gate);
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    expect_ladder(served, 8);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, end_when_the_model_is_unloaded)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, false);
+    (void)poll(NULL, 0, 100);
+    struct inf_error err;
+    cr_assert_eq(inf_model_store_unload(store, "m", "", &err), INF_OK);
+    uint64_t begin_ns = inf_clock_ns();
+    (void)wait_until_settled(store);
+    cr_expect_lt(inf_clock_ns() - begin_ns, UINT64_C(20) * INF_NS_PER_S);
+    cr_expect(served->steps_due, "nothing was found out");
+    cr_expect_eq(served->ladder.count, 0);
+    inf_served_unref(&served);
+    // The model can be loaded again.
+    served = load_model(store, "m", true);
+    expect_ladder(served, 8);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, end_with_the_daemon)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, false);
+    inf_served_unref(&served);
+    (void)poll(NULL, 0, 100);
+    inf_model_store_destroy(&store);
+    // Before it began, too.
+    store = make_plain_store(8);
+    served = load_model(store, "m", false);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, of_a_model_that_was_loaded_again_say_nothing_about_the_new_one)
+{
+    struct inf_model_store *store;
+    struct inf_served *old = load_decoder(&store, false);
+    struct inf_served *served = load_model(store, "m", true);
+    cr_expect_neq(served, old);
+    cr_expect_eq(old->ladder.count, 0);
+    expect_ladder(served, 8);
+    inf_served_unref(&old);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, are_kept_when_the_model_is_placed_again_on_its_device)
+{
+    struct inf_model_store *store;
+    struct inf_served *old = load_decoder(&store, false);
+    struct inf_error err = place_model(store, "steady", "", "");
+    cr_assert_eq(err.code, INF_OK, "%s", err.text);
+    struct inf_served *served = find_model(store, "m");
+    cr_expect_neq(served, old, "placed while the trial ran");
+    expect_ladder(served, 8);
+    const struct inf_batch_ladder ladder = served->ladder;
+    inf_served_unref(&old);
+    inf_served_unref(&served);
+    err = place_model(store, "steady", "", "");
+    cr_assert_eq(err.code, INF_OK, "%s", err.text);
+    served = find_model(store, "m");
+    expect_ladder(served, 8);
+    for (uint32_t i = 0; i < ladder.count; i++)
+        cr_expect_eq(served->ladder.rungs[i].run_ns, ladder.rungs[i].run_ns, "measured again");
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+// Ends a trial of `served` with this outcome, as if the racer had made it.
+static void finish_trial(struct inf_model_store *store, struct inf_model_entry *entry,
+                         struct inf_served *served, enum inf_code code) INF_ON_LOOP
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_STEPS);
+    struct inf_load_event event = {.final = true};
+    cr_assert_not_null(job);
+    job->base = inf_served_ref(served);
+    job->steps.findings = (struct inf_step_findings){.refused = 2, .refused_permille = 1100};
+    event.err.code = code;
+    if (entry != NULL)
+        entry->trials++;
+    inf_store_finish_step_trial(store, entry, job, &event);
+    inf_load_job_destroy(&job);
+}
+
+Test(step_trials, that_were_disturbed_are_made_again_ever_later)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, true);
+    struct inf_model_entry *entry = find_entry(store);
+    served->ladder.count = 0;
+    served->steps_due = true;
+    for (uint32_t i = 0; i < INF_STORE_STEPS_DOUBLINGS + 2; i++) {
+        uint64_t now_ns = inf_clock_ns();
+        finish_trial(store, entry, served, INF_UNAVAILABLE);
+        cr_expect(served->steps_due);
+        uint64_t next_ns = inf_store_start_step_trial(store, now_ns);
+        cr_expect_geq(next_ns, now_ns);
+        cr_expect_eq((next_ns - now_ns) / INF_STORE_STEPS_RETRY_NS,
+                     UINT64_C(1) << INF_MIN(i, INF_STORE_STEPS_DOUBLINGS), "attempt %u", i);
+        cr_expect_eq(inf_model_store_races(store), 0u);
+    }
+    // One that was cancelled, and those of other models, change nothing.
+    const uint64_t after_ns = entry->steps_after_ns;
+    finish_trial(store, entry, served, INF_CANCELLED);
+    finish_trial(store, NULL, served, INF_OK);
+    cr_expect(served->steps_due);
+    cr_expect_eq(entry->steps_after_ns, after_ns);
+    (void)inf_store_start_step_trial(store, after_ns);
+    cr_expect_eq(inf_model_store_races(store), 1u);
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    expect_ladder(served, 8);
+    cr_expect_eq(entry->steps_after_ns, 0u);
+    cr_expect_eq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(step_trials, wait_for_races_of_kernels_unless_requests_disturb_them)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, true);
+    struct inf_model_entry *entry = find_entry(store);
+    served->ladder.count = 0;
+    served->steps_due = true;
+    served->kernels_due = true;
+    entry->kernels_after_ns = UINT64_MAX;
+    cr_expect_eq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
+    cr_expect_eq(inf_model_store_races(store), 0u);
+    entry->kernels_gave_up = 1;
+    cr_expect_neq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
+    cr_expect_eq(inf_model_store_races(store), 1u);
+    (void)inf_store_start_step_trial(store, inf_clock_ns());
+    cr_expect_eq(inf_model_store_races(store), 1u, "one after the other");
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    expect_ladder(served, 8);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
