@@ -38,31 +38,74 @@ uint64_t inf_history_refusals_hash(const struct inf_shape *shapes, uint32_t coun
 }
 
 bool inf_history_refusals_have(struct inf_history_refusals *refusals, uint64_t shapes,
-                               uint32_t room)
+                               uint32_t room, uint64_t now_ns)
 {
     bool found = false;
     inf_mutex_lock(&refusals->mutex);
-    for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++)
-        found = found || (refusals->entries[i].room != 0 && refusals->entries[i].room <= room &&
-                          refusals->entries[i].shapes == shapes);
+    for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++) {
+        const struct inf_history_refusal *entry = &refusals->entries[i];
+        found = found || (entry->room != 0 && entry->room <= room && entry->shapes == shapes &&
+                          now_ns < entry->until_ns);
+    }
     inf_mutex_unlock(&refusals->mutex);
     return found;
+}
+
+// Returns the entry for these shapes, a new one if there is none. Refusals that pass have entries
+// of their own.
+static struct inf_history_refusal *obtain_entry(struct inf_history_refusals *refusals,
+                                                uint64_t shapes, uint32_t room, bool passes)
+    INF_ATTR(requires_capability(refusals->mutex))
+{
+    for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++) {
+        struct inf_history_refusal *entry = &refusals->entries[i];
+        if (entry->room != 0 && entry->shapes == shapes &&
+            (entry->until_ns != INF_HISTORY_FOR_EVER) == passes) {
+            entry->room = INF_MIN(entry->room, room);
+            return entry;
+        }
+    }
+    uint32_t index = 0;
+    while (index < INF_HISTORY_REFUSALS_MAX && refusals->entries[index].room != 0)
+        index++;
+    if (index == INF_HISTORY_REFUSALS_MAX) {
+        index = refusals->next;
+        refusals->next = (refusals->next + 1) % INF_HISTORY_REFUSALS_MAX;
+    }
+    refusals->entries[index] = (struct inf_history_refusal){
+        .shapes = shapes, .room = room, .until_ns = passes ? 0 : INF_HISTORY_FOR_EVER};
+    return &refusals->entries[index];
 }
 
 void inf_history_refusals_add(struct inf_history_refusals *refusals, uint64_t shapes, uint32_t room)
 {
     assert(room > 0);
     inf_mutex_lock(&refusals->mutex);
-    uint32_t index = 0;
-    while (index < INF_HISTORY_REFUSALS_MAX &&
-           (refusals->entries[index].room == 0 || refusals->entries[index].shapes != shapes))
-        index++;
-    if (index == INF_HISTORY_REFUSALS_MAX) {
-        index = refusals->next;
-        refusals->next = (refusals->next + 1) % INF_HISTORY_REFUSALS_MAX;
-        refusals->entries[index].shapes = shapes;
-        refusals->entries[index].room = room;
+    (void)obtain_entry(refusals, shapes, room, false);
+    inf_mutex_unlock(&refusals->mutex);
+}
+
+void inf_history_refusals_add_passing(struct inf_history_refusals *refusals, uint64_t shapes,
+                                      uint32_t room, uint64_t now_ns)
+{
+    assert(room > 0);
+    inf_mutex_lock(&refusals->mutex);
+    struct inf_history_refusal *entry = obtain_entry(refusals, shapes, room, true);
+    entry->until_ns = now_ns + (INF_HISTORY_RETRY_NS << entry->in_row);
+    if (entry->in_row < INF_HISTORY_RETRY_DOUBLINGS)
+        entry->in_row++;
+    inf_mutex_unlock(&refusals->mutex);
+}
+
+void inf_history_refusals_forget(struct inf_history_refusals *refusals, uint64_t shapes,
+                                 uint32_t room)
+{
+    inf_mutex_lock(&refusals->mutex);
+    for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++) {
+        struct inf_history_refusal *entry = &refusals->entries[i];
+        if (entry->room <= room && entry->shapes == shapes &&
+            entry->until_ns != INF_HISTORY_FOR_EVER)
+            *entry = (struct inf_history_refusal){.room = 0};
     }
-    refusals->entries[index].room = INF_MIN(refusals->entries[index].room, room);
     inf_mutex_unlock(&refusals->mutex);
 }

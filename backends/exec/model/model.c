@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/reference.h"
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
@@ -490,6 +491,32 @@ enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device 
                          out_executable, err);
 }
 
+// Returns true if the model cannot have an executable for this history, or could not before.
+static bool is_refused(struct inf_model *model, const struct inf_device *device, uint64_t hash,
+                       struct inf_history_buffers buffers)
+{
+    return !model->compiler.has_history || !inf_device_info(device)->host_memory ||
+           inf_history_refusals_have(&model->refusals, hash, buffers.room, inf_clock_ns());
+}
+
+// Notes how a compilation for a history ended. Later requests of the same shapes need not try again
+// if the graph was refused. The other errors may pass: memory and budgets change, and a run that
+// was cancelled says nothing. INF_RANGE means that the rows are too few, but the list has those
+// that are too many. Steps of several sessions can run one by one instead, so every error but a
+// cancellation is noted for them; one for want of memory passes.
+static void note_outcome(struct inf_model *model, uint64_t hash, struct inf_history_buffers buffers,
+                         enum inf_code code)
+{
+    bool joined = buffers.sessions > 1;
+    if (code == INF_UNSUPPORTED ||
+        (joined && code != INF_OK && code != INF_CANCELLED && code != INF_EXHAUSTED))
+        inf_history_refusals_add(&model->refusals, hash, buffers.room);
+    else if (joined && code == INF_EXHAUSTED)
+        inf_history_refusals_add_passing(&model->refusals, hash, buffers.room, inf_clock_ns());
+    else if (joined && code == INF_OK)
+        inf_history_refusals_forget(&model->refusals, hash, buffers.room);
+}
+
 enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
                                         const struct inf_run_options *options,
                                         const struct inf_shape *shapes,
@@ -499,19 +526,37 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
 {
     uint64_t hash =
         inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
-    if (!model->compiler.has_history || !inf_device_info(device)->host_memory ||
-        inf_history_refusals_have(&model->refusals, hash, buffers.room))
+    if (is_refused(model, device, hash, buffers))
         return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", buffers.room);
     enum inf_code code =
         acquire_class(model, device, options, shapes, buffers, out_executable, err);
-    // Later requests of the same shapes need not try again. The other errors may pass: memory and
-    // budgets change, and a run that was cancelled says nothing. INF_RANGE means that the rows are
-    // too few, but the list has those that are too many. Steps of several sessions can run one by
-    // one instead, so each error but a cancellation is added for them.
-    if (code == INF_UNSUPPORTED ||
-        (buffers.sessions > 1 && code != INF_OK && code != INF_CANCELLED))
-        inf_history_refusals_add(&model->refusals, hash, buffers.room);
+    note_outcome(model, hash, buffers, code);
     return code;
+}
+
+enum inf_code inf_model_find_joined(struct inf_model *model, struct inf_device *device,
+                                    const struct inf_run_options *options,
+                                    const struct inf_shape *shapes,
+                                    struct inf_history_buffers buffers,
+                                    struct inf_executable **out_executable)
+{
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
+    key.options.cancelled = NULL;
+    struct inf_executable *found = inf_shape_classes_find(&model->classes, &key);
+    *out_executable = NULL;
+    if (found != NULL) {
+        // The bound may have been set after the executable was compiled.
+        if (inf_plan_check_bytes(inf_executable_plan(found), find_run_bytes_max(model, options),
+                                 NULL) == INF_OK) {
+            *out_executable = found;
+            return INF_OK;
+        }
+        inf_shape_classes_release(&model->classes, found);
+        return INF_UNSUPPORTED;
+    }
+    uint64_t hash =
+        inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
+    return is_refused(model, device, hash, buffers) ? INF_UNSUPPORTED : INF_NOT_FOUND;
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)

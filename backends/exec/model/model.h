@@ -120,6 +120,18 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
                                         struct inf_executable **out_executable,
                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Returns the executable for several sessions like inf_model_acquire_history(), but only if it is
+// compiled. Never waits.
+//
+// INF_NOT_FOUND    inf_model_acquire_history() may compile it.
+// INF_UNSUPPORTED  as inf_model_acquire_history(), or there was no memory for it, and it is too
+//                  early to try again.
+enum inf_code inf_model_find_joined(struct inf_model *model, struct inf_device *device,
+                                    const struct inf_run_options *options,
+                                    const struct inf_shape *shapes,
+                                    struct inf_history_buffers buffers,
+                                    struct inf_executable **out_executable) INF_NODISCARD;
+
 // Sets the run options that inf_model_acquire() uses for `device`. The pointer is only compared,
 // never dereferenced. All other devices get the defaults: fp32, all threads. Any thread.
 void inf_model_set_default_options(struct inf_model *model, const struct inf_device *device,

@@ -188,6 +188,30 @@ static struct inf_shape_class *create_class(struct inf_shape_classes *classes,
     return class;
 }
 
+// Counts one more user of a class.
+static void begin_use(struct inf_shape_classes *classes, struct inf_shape_class *class)
+    INF_ATTR(requires_capability(classes->mutex))
+{
+    class->users++;
+    class->used_at = ++classes->clock;
+    if (class->budget_entry.user != 0)
+        atomic_store_explicit(&class->budget_entry.used_ns, inf_clock_ns(), memory_order_relaxed);
+}
+
+struct inf_executable *inf_shape_classes_find(struct inf_shape_classes *classes,
+                                              const struct inf_shape_key *key)
+{
+    struct inf_executable *executable = NULL;
+    inf_mutex_lock(&classes->mutex);
+    struct inf_shape_class *class = find_class(classes, key);
+    if (class != NULL && class->executable != NULL) {
+        begin_use(classes, class);
+        executable = class->executable;
+    }
+    inf_mutex_unlock(&classes->mutex);
+    return executable;
+}
+
 struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *classes,
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise)
@@ -210,11 +234,7 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
         }
     }
     if (class != NULL) {
-        class->users++;
-        class->used_at = ++classes->clock;
-        if (class->budget_entry.user != 0)
-            atomic_store_explicit(&class->budget_entry.used_ns, inf_clock_ns(),
-                                  memory_order_relaxed);
+        begin_use(classes, class);
         executable = class->executable;
     }
     inf_mutex_unlock(&classes->mutex);

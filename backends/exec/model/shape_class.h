@@ -72,6 +72,11 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
+// Returns the executable for `key` like inf_shape_classes_acquire(), but never waits: returns NULL
+// if there is none, or if a thread is compiling it.
+struct inf_executable *inf_shape_classes_find(struct inf_shape_classes *classes,
+                                              const struct inf_shape_key *key);
+
 // Fulfils a promise: stores `executable` in the class that inf_shape_classes_acquire() gave the
 // caller, and holds it for the caller. If the device has too many classes, frees an unused one.
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,

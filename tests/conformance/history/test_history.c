@@ -497,26 +497,56 @@ Test(history, refusals_are_those_of_shapes_and_of_as_many_rows)
 {
     struct inf_history_refusals refusals;
     inf_history_refusals_init(&refusals);
-    cr_expect_not(inf_history_refusals_have(&refusals, 7, UINT32_MAX));
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, UINT32_MAX, 0));
     inf_history_refusals_add(&refusals, 7, 512);
-    cr_expect_not(inf_history_refusals_have(&refusals, 7, 511));
-    cr_expect(inf_history_refusals_have(&refusals, 7, 512));
-    cr_expect_not(inf_history_refusals_have(&refusals, 8, 512));
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 511, 0));
+    cr_expect(inf_history_refusals_have(&refusals, 7, 512, 0));
+    cr_expect_not(inf_history_refusals_have(&refusals, 8, 512, 0));
     inf_history_refusals_add(&refusals, 7, 256);
     inf_history_refusals_add(&refusals, 7, 1024);
-    cr_expect(inf_history_refusals_have(&refusals, 7, 256));
+    cr_expect(inf_history_refusals_have(&refusals, 7, 256, 0));
     // The oldest entry goes first.
     for (uint64_t shapes = 100; shapes < 100 + INF_HISTORY_REFUSALS_MAX; shapes++) {
-        cr_expect(inf_history_refusals_have(&refusals, 7, 256), "before %d", (int)shapes);
+        cr_expect(inf_history_refusals_have(&refusals, 7, 256, 0), "before %d", (int)shapes);
         inf_history_refusals_add(&refusals, shapes, 256);
     }
-    cr_expect_not(inf_history_refusals_have(&refusals, 7, 256));
-    cr_expect(inf_history_refusals_have(&refusals, 100, 256));
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 256, 0));
+    cr_expect(inf_history_refusals_have(&refusals, 100, 256, 0));
     const struct inf_shape shapes[] = {INF_SHAPE(1, 2), INF_SHAPE(3)};
     const struct inf_shape others[] = {INF_SHAPE(1), INF_SHAPE(2, 3)};
     cr_expect_eq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(shapes, 2, 1));
     cr_expect_neq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(others, 2, 1));
     cr_expect_neq(inf_history_refusals_hash(shapes, 2, 1), inf_history_refusals_hash(shapes, 2, 4));
+    inf_history_refusals_fini(&refusals);
+}
+
+// For want of memory, shapes are refused for a time, which doubles as long as memory is short.
+Test(history, refusals_for_want_of_memory_pass)
+{
+    struct inf_history_refusals refusals;
+    inf_history_refusals_init(&refusals);
+    uint64_t now_ns = 5000;
+    for (uint32_t i = 0; i < INF_HISTORY_RETRY_DOUBLINGS + 2; i++) {
+        inf_history_refusals_add_passing(&refusals, 7, 512, now_ns);
+        uint64_t holds_ns = INF_HISTORY_RETRY_NS << INF_MIN(i, INF_HISTORY_RETRY_DOUBLINGS);
+        cr_expect(inf_history_refusals_have(&refusals, 7, 512, now_ns + holds_ns - 1));
+        cr_expect_not(inf_history_refusals_have(&refusals, 7, 511, now_ns));
+        now_ns += holds_ns;
+        cr_expect_not(inf_history_refusals_have(&refusals, 7, 1024, now_ns), "refusal %u", i);
+    }
+    // A refusal of the graph with more rows stays, whatever happens to memory.
+    inf_history_refusals_add(&refusals, 7, 2048);
+    inf_history_refusals_add_passing(&refusals, 7, 512, now_ns);
+    inf_history_refusals_forget(&refusals, 7, 511);
+    cr_expect(inf_history_refusals_have(&refusals, 7, 512, now_ns));
+    inf_history_refusals_forget(&refusals, 8, 512);
+    cr_expect(inf_history_refusals_have(&refusals, 7, 512, now_ns));
+    inf_history_refusals_forget(&refusals, 7, 512);
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 512, now_ns));
+    cr_expect(inf_history_refusals_have(&refusals, 7, 2048, UINT64_MAX - 1));
+    // The first refusal after it holds for the first time again.
+    inf_history_refusals_add_passing(&refusals, 7, 512, now_ns);
+    cr_expect_not(inf_history_refusals_have(&refusals, 7, 512, now_ns + INF_HISTORY_RETRY_NS));
     inf_history_refusals_fini(&refusals);
 }
 

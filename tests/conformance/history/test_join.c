@@ -3,6 +3,7 @@
 // alone, whatever the lengths of the histories, and the weights are in the graph once.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <poll.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
@@ -313,6 +314,76 @@ Test(join, models_without_shared_weights_are_refused)
         inf_model_release(f.model, &executable);
         close_model(&f);
     }
+}
+
+static enum inf_code find_steps(const struct fixture *f, uint32_t sessions,
+                                struct inf_executable **executable)
+{
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    return inf_model_find_joined(f->model, f->devices[0], &options, shapes,
+                                 (struct inf_history_buffers){ROOM, sessions}, executable);
+}
+
+Test(join, an_executable_is_found_if_it_is_compiled)
+{
+    struct fixture f = open_model(&inf_ref_backend, PLAIN);
+    struct inf_executable *found, *made;
+    cr_expect_eq(find_steps(&f, 2, &found), INF_NOT_FOUND);
+    cr_expect_null(found);
+    cr_assert_eq(acquire_steps(&f, 1, 2, &made), INF_OK);
+    cr_assert_eq(find_steps(&f, 2, &found), INF_OK);
+    cr_expect_eq(found, made);
+    inf_model_release(f.model, &found);
+    cr_expect_eq(find_steps(&f, 4, &found), INF_NOT_FOUND, "another number");
+    cr_expect_null(found);
+    inf_model_release(f.model, &made);
+    // Who has found it holds it.
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    const struct inf_history_buffers two = {ROOM, 2};
+    cr_assert_eq(find_steps(&f, 2, &found), INF_OK);
+    inf_model_drop_history(f.model, f.devices[0], &options, shapes, two);
+    cr_expect_eq(inf_model_memory(f.model).executables, 1u);
+    inf_model_release(f.model, &found);
+    inf_model_drop_history(f.model, f.devices[0], &options, shapes, two);
+    cr_expect_eq(inf_model_memory(f.model).executables, 0u);
+    cr_expect_eq(find_steps(&f, 2, &found), INF_NOT_FOUND);
+    close_model(&f);
+    // What was refused is not tried again.
+    f = open_model(&inf_ref_backend, WITHOUT_WEIGHTS);
+    cr_expect_eq(find_steps(&f, 2, &found), INF_NOT_FOUND);
+    cr_expect_eq(acquire_steps(&f, 1, 2, &made), INF_UNSUPPORTED);
+    cr_expect_eq(find_steps(&f, 2, &found), INF_UNSUPPORTED);
+    close_model(&f);
+}
+
+// A limit of the buffers stands for memory that is short.
+Test(join, is_tried_again_later_if_memory_was_short)
+{
+    struct fixture f = open_model(&inf_ref_backend, PLAIN);
+    struct inf_arena_budget budget;
+    struct inf_executable *executable = NULL;
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP32, .user = 1};
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+    const struct inf_history_buffers buffers = {ROOM, 2};
+    inf_arena_budget_init(&budget, 1);
+    inf_model_set_arena_budget(f.model, &budget);
+    cr_expect_eq(inf_model_acquire_history(f.model, f.devices[0], &options, shapes, buffers,
+                                           &executable, NULL),
+                 INF_EXHAUSTED);
+    cr_expect_eq(find_steps(&f, 2, &executable), INF_UNSUPPORTED, "not at once");
+    atomic_store(&budget.bytes_max, 1 << 20);
+    enum inf_code code;
+    while ((code = find_steps(&f, 2, &executable)) == INF_UNSUPPORTED)
+        (void)poll(NULL, 0, 20);
+    cr_expect_eq(code, INF_NOT_FOUND);
+    cr_assert_eq(inf_model_acquire_history(f.model, f.devices[0], &options, shapes, buffers,
+                                           &executable, NULL),
+                 INF_OK);
+    inf_model_release(f.model, &executable);
+    close_model(&f);
+    inf_arena_budget_fini(&budget);
 }
 
 Test(join, an_executable_for_several_sessions_can_be_dropped_alone)
