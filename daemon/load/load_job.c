@@ -47,6 +47,8 @@ void inf_load_job_destroy(struct inf_load_job **job)
     struct inf_load_job *self = *job;
     if (self == NULL)
         return;
+    if (self->kind == INF_LOAD_JOB_JOIN)
+        atomic_store(&self->base->is_joining, false);
     inf_served_unref(&self->base);
     switch (self->kind) {
     case INF_LOAD_JOB_MODEL:
@@ -61,6 +63,9 @@ void inf_load_job_destroy(struct inf_load_job **job)
         break;
     case INF_LOAD_JOB_RACE:
         free(self->race.decision);
+        break;
+    case INF_LOAD_JOB_JOIN:
+        free(self->join.shapes);
         break;
     case INF_LOAD_JOB_SAVE_DECISION:
         free(self->save_decision.decision);

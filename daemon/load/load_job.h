@@ -124,6 +124,14 @@ struct inf_load_steps_job {
     struct inf_step_findings findings; // outcome, if the job succeeds
 };
 
+// Compiles `base` for joined decoding steps, because such steps wait for the first time.
+struct inf_load_join_job {
+    struct inf_device *device;      // borrowed from `base`
+    struct inf_run_options options; // precision, threads and user
+    struct inf_shape *shapes;       // of the inputs for an empty history; owned
+    struct inf_history_buffers buffers;
+};
+
 // Keeps the plan of `base` for the next load.
 struct inf_load_save_plan_job {
     struct inf_plan_facts facts;
@@ -168,6 +176,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_SCAN,
     INF_LOAD_JOB_RACE,
     INF_LOAD_JOB_STEPS,
+    INF_LOAD_JOB_JOIN,
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
     INF_LOAD_JOB_SAVE_PLAN,
@@ -206,6 +215,7 @@ struct inf_load_job {
         struct inf_load_scan_job scan;
         struct inf_load_race_job race;
         struct inf_load_steps_job steps;
+        struct inf_load_join_job join;
         struct inf_load_save_plan_job save_plan;
         struct inf_load_save_decision_job save_decision;
         struct inf_load_save_shapes_job save_shapes;

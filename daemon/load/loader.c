@@ -28,6 +28,7 @@
 #include "daemon/load/precompile.h"
 #include "daemon/load/race/background_kernels.h"
 #include "daemon/load/race/background_race.h"
+#include "daemon/load/trial/join_compile.h"
 #include "daemon/load/trial/step_trial.h"
 
 static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
@@ -179,6 +180,13 @@ static void run_steps_job(struct inf_loader *loader, struct inf_load_job *job) I
                 job->base->name, err->text);
 }
 
+static void run_join_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    struct inf_error *err = &job->message.event.err;
+    if (inf_join_compile_run(job, loader->options.load.log, err) == INF_OK)
+        *err = (struct inf_error){0};
+}
+
 // Posts one report about some nodes of an inspected model to the loop.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
@@ -266,6 +274,7 @@ static const struct {
     [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
     [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
     [INF_LOAD_JOB_STEPS] = {.run = run_steps_job, .on_base = true},
+    [INF_LOAD_JOB_JOIN] = {.run = run_join_job, .on_base = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},

@@ -44,7 +44,7 @@ void inf_served_take_steps(struct inf_served *served, const struct inf_step_find
 bool inf_served_joins_steps(const struct inf_served *served)
 {
     const struct inf_history *history = inf_model_history(served->model);
-    return history != NULL && history->grows && !history->has_caches;
+    return history != NULL && history->grows;
 }
 
 void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,

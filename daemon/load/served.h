@@ -92,6 +92,12 @@ struct inf_served {
     // Why the ladder of decoding steps is not longer. Its own ladder is empty. Only the loop uses
     // it, once the model is served.
     struct inf_step_findings step_findings;
+    // Why the last compilation for joined steps failed; "": it did not. Only the loop uses it.
+    char join_failure[INF_STEP_WHY];
+    atomic_bool is_joining; // a job compiles the model for joined steps
+    // Time (inf_clock_ns()) until which steps run one by one, because a run of several failed, and
+    // each step alone succeeded.
+    _Atomic uint64_t join_after_ns;
     uint32_t rows_max; // the most rows that one run may have; 0: there was no warm-up
     bool steps_due;    // no ladder of decoding steps is measured yet; loop only, once it is served
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
@@ -149,7 +155,8 @@ void inf_served_unref(struct inf_served **served);
 void inf_served_take_steps(struct inf_served *served, const struct inf_step_findings *findings);
 
 // Returns true if decoding steps of several sessions may run together: requests append rows to a
-// history, and no cache is written over. They never do if the ladder is empty. Any thread.
+// history. Those that write rows over caches of a fixed size do not. They never do if the ladder is
+// empty. Any thread.
 bool inf_served_joins_steps(const struct inf_served *served);
 
 // Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME

@@ -8,6 +8,7 @@
 #define INF_DAEMON_RESOURCE_SESSION_H
 
 #include "backends/base/role.h"
+#include "daemon/policy/join_back_off.h"
 #include "daemon/policy/model_quota.h"
 #include "daemon/resource/quota.h"
 #include "daemon/resource/session_buffer.h"
@@ -68,6 +69,7 @@ struct inf_session {
     // The account of the model that used the session first; one reference. NULL: none has.
     struct inf_model_quota *model;
     struct inf_counters *counters;
+    struct inf_join_back_off join_back_off;
     // `active` is the job that the scheduler has. Accepted jobs wait behind it, linked by
     // session_next.
     struct inf_job *active;

@@ -12,8 +12,12 @@
 // steps, the remaining sessions of the executable repeat the first step in its memory: they write
 // the same rows to the same place, and their outputs are dropped.
 //
-// If anything fails, all steps run one by one, so that a step with bad values fails alone. A client
-// cannot cancel a run of several steps.
+// Until the loader has compiled the executable, the steps run one by one.
+//
+// A step that cannot share the run, because its client cancelled it for example, runs alone, and
+// the others without it. If the run fails, its steps run one by one, so that a step with bad values
+// fails alone. Its session then stays out of joined runs for a while (daemon/policy/
+// join_back_off.h). A client cannot cancel a run of several steps.
 #include "daemon/schedule/history_joined.h"
 
 #include <stdlib.h>
@@ -21,11 +25,14 @@
 #include "backends/base/clock.h"
 #include "backends/exec/model/model.h"
 #include "backends/graph/history/join.h"
+#include "daemon/load/loader.h"
+#include "daemon/load/trial/join_compile.h"
 #include "daemon/schedule/result_guard.h"
 
 struct inf_history_joined {
     uint32_t count;  // steps of the run
     uint32_t copies; // number of sessions of the executable, at least `count`
+    uint32_t members[INF_HISTORY_SESSIONS_MAX]; // the jobs of the steps, by number
     struct inf_history_resources resources[INF_HISTORY_SESSIONS_MAX];
     struct inf_batch_memory memory[INF_HISTORY_SESSIONS_MAX]; // one for each step
     struct inf_history_step steps[INF_HISTORY_SESSIONS_MAX];
@@ -39,9 +46,10 @@ static bool plan_step(struct inf_history_plan *plan, struct inf_job *job)
 {
     int64_t rows;
     *plan = (struct inf_history_plan){.job = job, .history = inf_model_history(job->served->model)};
+    // The tensors of a model whose cache may have a fixed size decide how its rows are written.
     return plan->history != NULL && job->session != NULL &&
-           inf_history_plan_appending(plan, &rows) && rows == 1 &&
-           inf_history_plan_room(plan, rows);
+           !inf_history_plan_overwriting(plan, &rows) && inf_history_plan_appending(plan, &rows) &&
+           rows == 1 && inf_history_plan_room(plan, rows);
 }
 
 uint64_t inf_history_find_join_key(struct inf_job *job)
@@ -49,7 +57,8 @@ uint64_t inf_history_find_join_key(struct inf_job *job)
     struct inf_history_plan plan;
     if (job->served->ladder.count == 0 || !inf_served_joins_steps(job->served) ||
         job->device != job->served->device || job->precision != INF_PRECISION_AUTO ||
-        !plan_step(&plan, job))
+        !inf_join_back_off_may_join(&job->session->join_back_off) ||
+        inf_clock_ns() < atomic_load(&job->served->join_after_ns) || !plan_step(&plan, job))
         return 0;
     uint64_t key = inf_estimate_key(job->served, plan.shapes, job->input_count);
     return (key ^ (plan.room * UINT64_C(0x9e3779b97f4a7c15))) | 1;
@@ -89,34 +98,50 @@ static bool are_alike(const struct inf_history_plan *a, const struct inf_history
     return true;
 }
 
-// Plans all steps. Returns false if they cannot share a run.
-static bool plan_steps(struct inf_history_joined *joined, struct inf_job *const *jobs)
+// Plans the steps that can share a run. The first one of them decides which others can.
+static void plan_steps(struct inf_history_joined *joined, struct inf_job *const *jobs,
+                       uint32_t count)
 {
-    for (uint32_t i = 0; i < joined->count; i++) {
-        struct inf_history_step *step = &joined->steps[i];
+    joined->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct inf_history_step *step = &joined->steps[joined->count];
         if (!plan_step(&step->plan, jobs[i]) || !are_alike(&step->plan, &joined->steps[0].plan) ||
             atomic_load_explicit(&jobs[i]->cancelled, memory_order_relaxed))
-            return false;
+            continue;
+        joined->members[joined->count++] = i;
     }
-    const struct inf_batch_ladder *ladder = &jobs[0]->served->ladder;
+}
+
+// Chooses the number of sessions of the executable. Returns false if there is none.
+static bool choose_copies(struct inf_history_joined *joined, const struct inf_batch_ladder *ladder)
+{
     uint32_t rung = 0;
     while (rung < ladder->count && ladder->rungs[rung].rows < joined->count)
         rung++;
-    if (rung == ladder->count || ladder->rungs[rung].rows > INF_HISTORY_SESSIONS_MAX)
+    if (joined->count < 2 || rung == ladder->count ||
+        ladder->rungs[rung].rows > INF_HISTORY_SESSIONS_MAX)
         return false;
     joined->copies = ladder->rungs[rung].rows;
-    return joined->copies > 1;
+    return true;
 }
 
-static enum inf_code acquire_joined(struct inf_history_joined *joined,
-                                    const struct inf_run_options *options,
-                                    struct inf_executable **executable,
-                                    struct inf_error *err) INF_MAY_BLOCK
+// Finds the executable. If it is not compiled yet, has it compiled for later runs.
+static bool find_joined(struct inf_history_joined *joined, const struct inf_run_options *options,
+                        struct inf_executable **executable)
 {
     const struct inf_history_plan *plan = &joined->steps[0].plan;
-    const struct inf_history_buffers buffers = {plan->room, joined->copies};
-    return inf_model_acquire_history(plan->job->served->model, plan->job->device, options,
-                                     plan->shapes, buffers, executable, err);
+    struct inf_served *served = plan->job->served;
+    const struct inf_join_order order = {.device = plan->job->device,
+                                         .options = options,
+                                         .shapes = plan->shapes,
+                                         .buffers = {plan->room, joined->copies}};
+    enum inf_code code = inf_model_find_joined(served->model, order.device, options, order.shapes,
+                                               order.buffers, executable);
+    struct inf_load_job *job =
+        code == INF_NOT_FOUND ? inf_join_compile_create(served, &order) : NULL;
+    if (job != NULL)
+        inf_loader_submit(served->loader, job);
+    return code == INF_OK;
 }
 
 // Acquires the executable for the same buffers in fp32. Its run writes the same rows.
@@ -125,8 +150,11 @@ static enum inf_code acquire_in_fp32(void *context, struct inf_executable **out_
 {
     struct inf_history_joined *joined = context;
     struct inf_run_options options = *joined->resources[0].options;
+    const struct inf_history_plan *plan = &joined->steps[0].plan;
+    const struct inf_history_buffers buffers = {plan->room, joined->copies};
     options.precision = INF_PRECISION_FP32;
-    return acquire_joined(joined, &options, out_executable, err);
+    return inf_model_acquire_history(plan->job->served->model, plan->job->device, &options,
+                                     plan->shapes, buffers, out_executable, err);
 }
 
 // Finds the memory of all steps. Returns false if the new rows of one do not fit its buffers, or if
@@ -168,6 +196,7 @@ static void note_results(struct inf_history_joined *joined, const struct inf_exe
         job->result.core_use = *core_use;
         job->result.helper_share_ns = core_use->helper_ns / joined->count;
         job->result.batch_rows = joined->count;
+        job->result.join_outcome = INF_JOIN_SHARED;
         job->result.precision = precision;
         if (precision != inf_executable_precision(executable))
             job->result.flags |= INF_INFER_RECOMPUTED;
@@ -204,21 +233,30 @@ static bool run_bound(struct inf_history_joined *joined, struct inf_executable *
     return false;
 }
 
-bool inf_history_run_joined(struct inf_history_joined *joined, struct inf_job *const *jobs,
-                            uint32_t count, const struct inf_history_resources *resources,
-                            const atomic_bool *cancelled)
+uint32_t inf_history_run_joined(struct inf_history_joined *joined, struct inf_job *const *jobs,
+                                uint32_t count, const struct inf_history_resources *resources,
+                                const atomic_bool *cancelled)
 {
     struct inf_executable *executable = NULL;
-    struct inf_error err;
-    joined->count = count;
+    if (count < 2 || count > INF_HISTORY_SESSIONS_MAX)
+        return 0;
     for (uint32_t i = 0; i < count; i++) {
         joined->resources[i] = *resources;
         joined->resources[i].memory = &joined->memory[i];
     }
-    if (count < 2 || count > INF_HISTORY_SESSIONS_MAX || !plan_steps(joined, jobs) ||
-        acquire_joined(joined, resources->options, &executable, &err) != INF_OK)
-        return false;
-    bool done = bind_steps(joined, executable) && run_bound(joined, executable, cancelled);
+    plan_steps(joined, jobs, count);
+    if (!choose_copies(joined, &jobs[0]->served->ladder) ||
+        !find_joined(joined, resources->options, &executable))
+        return 0;
+    bool bound = bind_steps(joined, executable);
+    bool done = bound && run_bound(joined, executable, cancelled);
     inf_model_release(jobs[0]->served->model, &executable);
-    return done;
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < joined->count; i++) {
+        members |= 1u << joined->members[i];
+        // Until it has run alone, each member may be the one that made the run fail.
+        if (!done && bound)
+            jobs[joined->members[i]]->result.join_outcome = INF_JOIN_SPOILED;
+    }
+    return done ? members : 0;
 }

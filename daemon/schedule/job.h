@@ -11,6 +11,7 @@
 #include "daemon/output/reply_writer.h"
 #include "daemon/policy/deadline.h"
 #include "daemon/policy/fair_queue.h"
+#include "daemon/policy/join_back_off.h"
 #include "daemon/policy/run_estimate.h"
 #include "daemon/policy/slot_share.h"
 #include "daemon/resource/region.h"
@@ -123,6 +124,8 @@ struct inf_job {
         struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
         // Number of rows in the run that computed this job, summed over all jobs of the batch.
         uint32_t batch_rows;
+        // How a decoding step ran, as to steps of other sessions.
+        enum inf_join_outcome join_outcome;
         uint32_t padded_to; // number of rows in the run including padding; 0: no padding
         uint32_t flags;     // flags of enum inf_infer_flag
         uint32_t worker;    // slot of the worker that ran the job

@@ -22,6 +22,10 @@
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
+// For so long, steps of a model run one by one after a joined run that failed although each of its
+// steps succeeded alone.
+#define JOIN_PAUSE_NS INF_NS_PER_S
+
 // --- running one job alone ---
 
 static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *job,
@@ -100,6 +104,7 @@ static void begin_result(struct inf_job *job)
     job->result.batch_rows = 1;
     job->result.padded_to = 0;
     job->result.flags &= INF_INFER_MOVED;
+    job->result.join_outcome = INF_JOIN_ALONE;
     inf_job_forget_history(job);
     inf_fault_init(&job->result.fault);
 }
@@ -120,13 +125,14 @@ static void run_single_job(struct inf_worker *worker, struct inf_job *job)
 
 // --- running decoding steps together ---
 
-static bool run_joined(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
+// Returns the jobs that have run together: bit i is set for jobs[i].
+static uint32_t run_joined(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     if (worker->joined == NULL)
         worker->joined = inf_history_joined_create();
     if (worker->joined == NULL)
-        return false;
+        return 0;
     struct inf_run_options options =
         inf_model_default_options(jobs[0]->served->model, jobs[0]->device);
     options.cancelled = &worker->watch.cancelled;
@@ -139,18 +145,39 @@ static bool run_joined(struct inf_worker *worker, struct inf_job *const *jobs, u
                                   &worker->watch.cancelled);
 }
 
-// Runs decoding steps of several sessions together, or one by one if that is not possible.
+// Runs a step alone. If a joined run with it has failed, finds out whether it is to blame: it is if
+// it fails alone, too, or if its rows could not be appended to the history in place. Returns true
+// if it is.
+static bool run_step_alone(struct inf_worker *worker, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    bool suspected = job->result.join_outcome == INF_JOIN_SPOILED;
+    run_single_job(worker, job);
+    job->result.helper_share_ns = job->result.core_use.helper_ns;
+    enum inf_code code = job->result.fault.err.code;
+    bool guilty = suspected && code != INF_CANCELLED && (code != INF_OK || job->history_room == 0);
+    job->result.join_outcome = guilty ? INF_JOIN_SPOILED : INF_JOIN_ALONE;
+    return guilty;
+}
+
+// Runs decoding steps of several sessions together, and one by one those for which that is not
+// possible.
 static void run_steps(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     for (uint32_t i = 0; i < count; i++)
         begin_result(jobs[i]);
-    if (run_joined(worker, jobs, count))
-        return;
+    uint32_t done = run_joined(worker, jobs, count);
+    uint32_t suspects = 0, guilty = 0;
     for (uint32_t i = 0; i < count; i++) {
-        run_single_job(worker, jobs[i]);
-        jobs[i]->result.helper_share_ns = jobs[i]->result.core_use.helper_ns;
+        if ((done >> i & 1) != 0)
+            continue;
+        suspects += jobs[i]->result.join_outcome == INF_JOIN_SPOILED;
+        guilty += run_step_alone(worker, jobs[i]);
     }
+    // The run failed for another reason, which the next one may have as well.
+    if (suspects > 0 && guilty == 0 && !inf_run_watch_has_passed(&worker->watch))
+        atomic_store(&jobs[0]->served->join_after_ns, inf_clock_ns() + JOIN_PAUSE_NS);
 }
 
 // --- running and posting popped jobs ---

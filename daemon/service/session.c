@@ -296,6 +296,7 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
 {
     struct inf_session *session = job->session;
     if (session->active == job) {
+        inf_join_back_off_note(&session->join_back_off, job->result.join_outcome);
         for (uint32_t i = 0; i < job->kept_output_count; i++)
             inf_session_charge_next(session, job->kept_outputs[i].tensor);
         start_next_job(service, session);

@@ -128,6 +128,21 @@ static void finish_steps(struct inf_model_store *store, struct inf_model_entry *
     start_measurements(store);
 }
 
+// Notes for `explain` how a compilation for joined steps ended.
+static void finish_join(struct inf_model_store *store, struct inf_model_entry *entry,
+                        struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)store;
+    (void)entry;
+    const struct inf_history_buffers *buffers = &job->join.buffers;
+    char *failure = job->base->join_failure;
+    if (event->err.code == INF_OK)
+        failure[0] = '\0';
+    else if (event->err.code != INF_CANCELLED)
+        snprintf(failure, INF_STEP_WHY, "%u steps with %u rows: %.120s", buffers->sessions,
+                 buffers->room, event->err.text);
+}
+
 static bool is_wanted(const struct inf_model_versions *versions, const char *version)
 {
     for (uint32_t i = 0; i < versions->count; i++)
@@ -467,6 +482,7 @@ static const struct {
     [INF_LOAD_JOB_SCAN] = {.finish = finish_scan}, // a scan changes only the number of pending jobs
     [INF_LOAD_JOB_RACE] = {.finish = finish_race, .internal = true},
     [INF_LOAD_JOB_STEPS] = {.finish = finish_steps, .internal = true},
+    [INF_LOAD_JOB_JOIN] = {.finish = finish_join, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},

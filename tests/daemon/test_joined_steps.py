@@ -192,6 +192,16 @@ class JoinedSteps(unittest.TestCase):
             self.step(sessions, texts)
         self.expect_joined()
 
+    def test_a_session_that_keeps_failing_leaves_the_others(self):
+        sessions, texts = self.start_texts([3] * SESSIONS)
+        for _ in range(6):
+            bad = sessions[0].submit('model', {'ids': numpy.array([[TOKENS]])}, ['y'])
+            self.step(sessions[1:], texts[1:])
+            with self.assertRaisesRegex(inferd.Error, 'INVALID_ARGUMENT'):
+                bad.result(60)
+        # The first step of a round may run alone, and the first round one by one.
+        self.expect_joined(5 * 4)
+
     def test_clients_that_leave_in_the_middle(self):
         sessions, texts = self.start_texts([4] * 3)
         for _ in range(8):
