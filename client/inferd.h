@@ -823,6 +823,9 @@ typedef struct inferd_placement {
     uint64_t recomputed;     // answers computed again in fp32, because they were not finite
     // how the first checked answer that differed was different; "": no answer differed
     char shadow_alarm[384];
+    // whether decoding steps of several sessions run together, and up to which number; if not, why;
+    // "": the model has no history
+    char joined_steps[512];
 } inferd_placement;
 
 // Returns where a model runs, and why. Free *placement with inferd_placement_free().

@@ -46,7 +46,8 @@ enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *
                                   struct inf_error *err) INF_NODISCARD;
 
 // Sets the batch ladder of a model to the one that was measured before, if it was measured on the
-// same device, with the same options and the same limit (served->rows_max). Returns false if it was not.
+// same device, with the same options and the same limit (served->rows_max). Returns false if it was
+// not.
 bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept,
                                struct inf_served *served) INF_NODISCARD;
 

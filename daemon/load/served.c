@@ -4,6 +4,7 @@
 #include "daemon/load/served.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,61 @@ bool inf_served_joins_steps(const struct inf_served *served)
 {
     const struct inf_history *history = inf_model_history(served->model);
     return history != NULL && history->grows;
+}
+
+// Appends a text to what the buffer has, as far as there is room.
+static void append_text(char text[INF_STEPS_TEXT], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append_text(char text[INF_STEPS_TEXT], const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, INF_STEPS_TEXT - used, format, arguments);
+    va_end(arguments);
+}
+
+// Says what a trial has measured.
+static void explain_findings(const struct inf_served *served, char text[INF_STEPS_TEXT])
+{
+    const struct inf_batch_ladder *ladder = &served->ladder;
+    const struct inf_step_findings *findings = &served->step_findings;
+    if (ladder->count > 0) {
+        const struct inf_batch_rung *top = &ladder->rungs[ladder->count - 1];
+        append_text(text, "up to %u steps in a run: a step takes %.2f of its time alone", top->rows,
+                    (double)top->run_ns / top->rows / (double)ladder->rungs[0].run_ns);
+    } else {
+        append_text(text, "no");
+    }
+    if (findings->refused > 0)
+        append_text(text,
+                    "; in a run of %u, a step takes %.2f of its time in one of %u, wanted %.2f",
+                    findings->refused, findings->refused_permille / 1000.0, findings->refused / 2,
+                    INF_STEP_LIMIT);
+    if (findings->why[0] != '\0')
+        append_text(text, "; %s", findings->why);
+    if (served->join_failure[0] != '\0')
+        append_text(text, "; not made: %s", served->join_failure);
+}
+
+const char *inf_served_explain_steps(const struct inf_served *served, char text[INF_STEPS_TEXT])
+{
+    const struct inf_history *history = inf_model_history(served->model);
+    text[0] = '\0';
+    if (history == NULL)
+        return text;
+    if (!inf_served_joins_steps(served))
+        append_text(text, "no: %s", "the model writes rows over caches of a fixed size");
+    else if (served->steps_due)
+        append_text(text, "not yet: this is measured while no request is served");
+    else if (served->rows_max == 0)
+        append_text(text, "no: nothing was measured, because the model was not warmed up");
+    else if (served->rows_max == 1)
+        append_text(text, "no: batch_rows_max allows one step in a run");
+    else
+        explain_findings(served, text);
+    return text;
 }
 
 void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,

@@ -159,6 +159,13 @@ void inf_served_take_steps(struct inf_served *served, const struct inf_step_find
 // empty. Any thread.
 bool inf_served_joins_steps(const struct inf_served *served);
 
+// Buffer size for what inf_served_explain_steps() says.
+#define INF_STEPS_TEXT 512
+
+// Says whether decoding steps of several sessions run together, up to which number, and if not,
+// why; "" if the model has no history. Returns `text`. Only the loop calls it.
+const char *inf_served_explain_steps(const struct inf_served *served, char text[INF_STEPS_TEXT]);
+
 // Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME
 // characters.
 void inf_served_signature_name(char name[INF_LIMIT_MODEL_NAME + 1], const char *model,

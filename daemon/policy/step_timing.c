@@ -4,7 +4,7 @@
 // interrupted and some of the other one were not, the comparison would be wrong by any factor.
 //
 // A factor far from the limit is decided after a few runs. One near the limit may be on either
-// side, so it needs more; each further run can only bring the least times nearer to the true ones.
+// side, so it needs more; each further run can only make the least times more exact.
 #include "daemon/policy/step_timing.h"
 
 #include <assert.h>

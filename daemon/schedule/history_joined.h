@@ -25,10 +25,10 @@ void inf_history_joined_trim(struct inf_history_joined *joined, size_t kept_byte
 
 // Runs those of `count` jobs with the same key, at most INF_HISTORY_SESSIONS_MAX and all of
 // different sessions, that can share a run, and fills their results except start_ns and done_ns.
-// The memory of `resources` is not used. *cancelled ends the run. Returns the jobs that have run: bit
-// i is set for jobs[i]. The others must be run one by one; nothing of their sessions has changed. If
-// the run failed, the outcome of each member is INF_JOIN_SPOILED: the caller finds out which one has
-// spoiled it.
+// The memory of `resources` is not used. *cancelled ends the run. Returns the jobs that have run:
+// bit i is set for jobs[i]. The others must be run one by one; nothing of their sessions has
+// changed. If the run failed, the outcome of each member is INF_JOIN_SPOILED: the caller finds out
+// which one has spoiled it.
 uint32_t inf_history_run_joined(struct inf_history_joined *joined, struct inf_job *const *jobs,
                                 uint32_t count, const struct inf_history_resources *resources,
                                 const atomic_bool *cancelled) INF_NODISCARD INF_MAY_BLOCK;

@@ -166,6 +166,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .shadow_dropped = atomic_load(&served->shadow.dropped),
         .shadow_alarm = atomic_load(&served->shadow.drifted) > 0 ? served->shadow.alarm : "",
         .recomputed = atomic_load(&served->recomputed),
+        .joined_steps = inf_served_explain_steps(served, service->joined_steps),
         .macs = served->profile.macs,
         .const_bytes = inf_graph_cost(inf_model_graph(served->model)).const_bytes,
         .steps = served->profile.steps,

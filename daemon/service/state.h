@@ -105,6 +105,7 @@ struct inf_service {
     struct inf_setting_entry settings[INF_MODEL_FLAG_COUNT];
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
+    char joined_steps[INF_STEPS_TEXT]; // what ModelPlacement says about joined steps
     struct inf_service_environment environment_reply;
     struct inf_activity activity; // memory for the answers of RequestList and ClientList
     const struct inf_client_directory *directory;

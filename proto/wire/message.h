@@ -349,7 +349,7 @@ struct inf_declined_entry {
 
 struct inf_placement_reply {
     const char *name, *version, *device, *backend, *precision, *precision_reason, *policy, *source;
-    const char *reason, *rule_device, *rule_reason, *shadow_alarm;
+    const char *reason, *rule_device, *rule_reason, *shadow_alarm, *joined_steps;
     uint64_t macs, const_bytes, shadow_checked, shadow_drifted, shadow_dropped, recomputed;
     uint32_t steps, interpreted, small_ops_webgl, small_ops_webgpu;
     uint32_t candidate_count, declined_count;

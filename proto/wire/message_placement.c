@@ -21,7 +21,7 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
     X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
 // clang-format on
 #define PLACEMENT_REASONS(X)                                                                       \
-    X(reason) X(rule_device) X(rule_reason) X(precision_reason) X(shadow_alarm)
+    X(reason) X(rule_device) X(rule_reason) X(precision_reason) X(shadow_alarm) X(joined_steps)
 #define PLACEMENT_NUMBERS(X)                                                                       \
     X(macs)                                                                                        \
     X(const_bytes)                                                                                 \

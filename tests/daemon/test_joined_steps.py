@@ -21,7 +21,7 @@ sys.path.insert(0, ROOT + '/tests/tools/gen')
 import numpy
 import inferd
 from bare_daemon import BareDaemon
-from onnx_writer import FLOAT, INT64, Graph, port
+from onnx_writer import FLOAT, INT32, INT64, Graph, port
 
 TOKENS, WIDTH, INNER = 12, 32, 48
 SESSIONS = 6
@@ -61,15 +61,59 @@ def expected(tokens, count=1):
     return scores @ rows / scores.sum(axis=1, keepdims=True)
 
 
+HEADS = 4
+QUERY, KEY, VALUE = generator.normal(0, 0.5, (3, WIDTH, WIDTH)).astype(numpy.float32)
+
+
+def write_grouped_model(path):
+    """GroupQueryAttention: its past may have a fixed size or grow with each request."""
+    graph = Graph()
+
+    def weights(array):
+        return graph.const(FLOAT, list(array.shape), array.tobytes())
+
+    x = graph.node('Gather', [weights(TABLE), 'ids'])
+    operands = [graph.node('MatMul', [x, weights(matrix)]) for matrix in (QUERY, KEY, VALUE)]
+    pasts = ['past_key_values.0.key', 'past_key_values.0.value']
+    one, index = graph.const(INT64, [1], [1]), graph.const(INT64, [], [1])
+    ends = graph.node('Sub', [graph.node('ReduceSum', ['mask', one], keepdims=0), index])
+    total = graph.node('Gather', [graph.node('Shape', ['mask']), index], axis=0)
+    lengths = [graph.node('Cast', [value], to=INT32) for value in (ends, total)]
+    results = graph.add('GroupQueryAttention', [*operands, *pasts, *lengths], 3, 'com.microsoft',
+                        num_heads=HEADS, kv_num_heads=HEADS)
+    for value, name in zip(results, ('y', 'present.0.key', 'present.0.value')):
+        graph.output(value, name)
+    rows = [1, HEADS, 'length', WIDTH // HEADS]
+    inputs = [port('ids', [1, 'n'], INT64), port('mask', [1, 'all'], INT64),
+              *(port(past, rows) for past in pasts)]
+    rows[2] = 'total'
+    outputs = [port('y', [1, 'n', WIDTH]), port('present.0.key', rows),
+               port('present.0.value', rows)]
+    graph.write_ports(path, 'model', inputs, outputs, {'': 17, 'com.microsoft': 1})
+
+
+def expected_grouped(text):
+    """What the model with GroupQueryAttention answers to the last token of a text."""
+    rows = TABLE[text].astype(numpy.float64)
+    query, keys, values = (
+        (rows @ matrix).reshape(len(text), HEADS, -1).transpose(1, 0, 2)
+        for matrix in (QUERY, KEY, VALUE)
+    )
+    scores = numpy.einsum('hs,hns->hn', query[:, -1], keys) / numpy.sqrt(WIDTH // HEADS)
+    weights = numpy.exp(scores - scores.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return numpy.einsum('hn,hns->hs', weights, values).reshape(-1)
+
+
 class JoinedSteps(unittest.TestCase):
     def setUp(self):
         self.start(ODD_DAEMON, '--backends=steady', '--race=never')
         self.wait_for_trial()
 
-    def start(self, program, *options):
+    def start(self, program, *options, write=write_model):
         self.daemon = BareDaemon(program, '--cpu-slots=1', '--cpu-threads=2', *options)
         self.addCleanup(self.daemon.end)
-        write_model(self.daemon.folder + '/model.onnx')
+        write(self.daemon.folder + '/model.onnx')
         self.daemon.load('model', self.daemon.folder + '/model.onnx')
         self.client = inferd.Client(self.daemon.socket)
         self.addCleanup(self.client.close)
@@ -136,6 +180,35 @@ class JoinedSteps(unittest.TestCase):
         sessions, texts = self.start_texts([1, 2, 5, 30, 100, 240])
         for _ in range(40):
             self.step(sessions, texts)
+
+    def test_caches_that_may_grow_are_joined(self):
+        self.doCleanups()
+        self.start(ODD_DAEMON, '--backends=steady', '--race=never', write=write_grouped_model)
+        sessions = [self.session() for _ in range(SESSIONS)]
+        texts = [list(range(length)) for length in (1, 2, 3, 5, 8, 11)]
+
+        def send(session, text, count):
+            given = {
+                'ids': numpy.array([text[-count:]]),
+                'mask': numpy.ones((1, len(text)), numpy.int64),
+            }
+            return session.submit('model', given, ['y'])
+
+        def check(answers):
+            for answer, text in zip(answers, texts):
+                numpy.testing.assert_allclose(answer.result(60)['y'][0, -1], expected_grouped(text),
+                                              rtol=1e-4, atol=1e-5)
+
+        check([send(session, text, len(text)) for session, text in zip(sessions, texts)])
+        for pause in range(1, 12):  # the trial runs while there are no requests
+            time.sleep(pause)
+            for _ in range(4):
+                for text in texts:
+                    text.append((text[-1] * 5 + len(text)) % TOKENS)
+                check([send(session, text, 1) for session, text in zip(sessions, texts)])
+            if self.count_joined() > 0:
+                return
+        self.fail('steps are not joined')
 
     def test_a_limit_of_rows_is_one_of_steps(self):
         for limit, joined in ((1, False), (2, True)):

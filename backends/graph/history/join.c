@@ -55,12 +55,16 @@ static bool is_constant(const struct joiner *j, uint32_t value)
 
 // --- nodes that the copies share ---
 
+static bool is_multiplication(const struct inf_node *node)
+{
+    return node->op == INF_OP_MATMUL || node->op == INF_OP_MATMUL_BLOCKS ||
+           node->op == INF_OP_QMATMUL;
+}
+
 // Returns true if the node multiplies rows of its first operand with constants.
 static bool is_product(const struct joiner *j, const struct inf_node *node)
 {
-    bool multiplies =
-        node->op == INF_OP_MATMUL || node->op == INF_OP_MATMUL_BLOCKS || node->op == INF_OP_QMATMUL;
-    if (!multiplies || is_constant(j, node->inputs[0]))
+    if (!is_multiplication(node) || is_constant(j, node->inputs[0]))
         return false;
     for (uint32_t i = 1; i < node->input_count; i++)
         if (!is_constant(j, node->inputs[i]))
@@ -274,6 +278,19 @@ static enum inf_code add_outputs(struct joiner *j)
     return INF_OK;
 }
 
+// Fails because the copies share no product, and names the first one with weights.
+static enum inf_code refuse_graph(const struct joiner *j)
+{
+    for (uint32_t n = 0; n < j->source->node_count; n++) {
+        const struct inf_node *node = &j->source->nodes[n];
+        if (is_multiplication(node) && !is_constant(j, node->inputs[0]) &&
+            is_constant(j, node->inputs[1]))
+            return inf_fail(j->err, INF_UNSUPPORTED, "%s '%.48s' does not multiply row by row",
+                            inf_op_info(node->op)->name, node->name);
+    }
+    return inf_fail(j->err, INF_UNSUPPORTED, "no product has constant weights");
+}
+
 static enum inf_code build_graph(struct joiner *j)
 {
     size_t values = (size_t)j->source->value_count + 1;
@@ -288,7 +305,7 @@ static enum inf_code build_graph(struct joiner *j)
     INF_TRY(add_inputs(j));
     INF_TRY(add_nodes(j));
     if (j->products == 0)
-        return inf_fail(j->err, INF_UNSUPPORTED, "no product with weights has rows of its own");
+        return refuse_graph(j);
     INF_TRY(add_outputs(j));
     return inf_shape_infer(j->graph, j->err);
 }

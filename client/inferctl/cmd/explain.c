@@ -109,6 +109,8 @@ static void print_placement(const inferd_placement *placement)
     if (placement->interpreted > 0)
         printf(", %u nodes interpreted, because shapes depend on values", placement->interpreted);
     printf("\n");
+    if (placement->joined_steps[0] != '\0')
+        printf("joined     %s\n", placement->joined_steps);
     if (placement->shadow_checked + placement->shadow_dropped > 0)
         printf("checked    %" PRIu64 " answers, %" PRIu64 " differ, %" PRIu64 " left out\n",
                placement->shadow_checked, placement->shadow_drifted, placement->shadow_dropped);
@@ -144,7 +146,8 @@ static json_t *placement_json(const inferd_placement *placement)
                  {"reason", placement->reason},
                  {"rule_device", placement->rule_device},
                  {"rule_reason", placement->rule_reason},
-                 {"shadow_alarm", placement->shadow_alarm}};
+                 {"shadow_alarm", placement->shadow_alarm},
+                 {"joined_steps", placement->joined_steps}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         json_object_set_new(object, texts[i].key, json_value_text(texts[i].text));
     json_object_set_new(object, "shadow_checked",

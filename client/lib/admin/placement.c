@@ -57,6 +57,7 @@ static void copy_placement(inferd_placement *to, const struct inf_placement_repl
     INF_COPY_TEXT(to->rule_device, from->rule_device);
     INF_COPY_TEXT(to->rule_reason, from->rule_reason);
     INF_COPY_TEXT(to->shadow_alarm, from->shadow_alarm);
+    INF_COPY_TEXT(to->joined_steps, from->joined_steps);
     to->shadow_checked = from->shadow_checked;
     to->shadow_drifted = from->shadow_drifted;
     to->shadow_dropped = from->shadow_dropped;

@@ -306,9 +306,17 @@ Test(join, models_without_shared_weights_are_refused)
         struct inf_executable *executable;
         cr_assert_eq(acquire_steps(&f, 1, 1, &executable), INF_OK, "variant %d", (int)variant);
         inf_model_release(f.model, &executable);
-        for (int again = 0; again < 2; again++)
-            cr_expect_eq(acquire_steps(&f, 1, 2, &executable), INF_UNSUPPORTED, "variant %d",
-                         (int)variant);
+        const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
+        const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
+        const struct inf_history_buffers two = {ROOM, 2};
+        struct inf_error err = {0};
+        cr_expect_eq(inf_model_acquire_history(f.model, f.devices[0], &options, shapes, two,
+                                               &executable, &err),
+                     INF_UNSUPPORTED, "variant %d", (int)variant);
+        const char *reason = variant == WITHOUT_WEIGHTS ? "no product has constant weights"
+                                                        : "does not multiply row by row";
+        cr_expect(strstr(err.text, reason) != NULL, "variant %d: %s", (int)variant, err.text);
+        cr_expect_eq(acquire_steps(&f, 1, 2, &executable), INF_UNSUPPORTED, "again");
         // One session still can.
         cr_assert_eq(acquire_steps(&f, 1, 1, &executable), INF_OK);
         inf_model_release(f.model, &executable);

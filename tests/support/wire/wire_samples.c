@@ -173,6 +173,7 @@ static void sample_placement(struct inf_placement_reply *reply)
         .shadow_drifted = 7,
         .shadow_dropped = 8,
         .shadow_alarm = "it differs",
+        .joined_steps = "up to 4",
         .recomputed = 9,
         .candidate_count = 2,
         .declined_count = 1,

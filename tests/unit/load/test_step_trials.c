@@ -289,3 +289,47 @@ Test(step_trials, wait_for_races_of_kernels_unless_requests_disturb_them)
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
 }
+
+// --- what `explain` says ---
+
+static void expect_text(const struct inf_served *served, const char *wanted)
+{
+    char text[INF_STEPS_TEXT];
+    cr_expect_str_eq(inf_served_explain_steps(served, text), wanted);
+}
+
+Test(step_trials, are_explained)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, false);
+    expect_text(served, "not yet: this is measured while no request is served");
+    cr_expect_eq(wait_until_settled(store).code, INF_OK);
+    char text[INF_STEPS_TEXT];
+    const char *joined = inf_served_explain_steps(served, text);
+    cr_expect(strncmp(joined, "up to 8 steps in a run: a step takes 0.", 39) == 0, "%s", joined);
+    served->ladder =
+        (struct inf_batch_ladder){.count = 3, .rungs = {{1, 1000}, {2, 1400}, {4, 2000}}};
+    served->step_findings = (struct inf_step_findings){.refused = 8, .refused_permille = 941};
+    snprintf(served->join_failure, sizeof served->join_failure, "4 steps with 512 rows: no memory");
+    expect_text(served,
+                "up to 4 steps in a run: a step takes 0.50 of its time alone; in a run of "
+                "8, a step takes 0.94 of its time in one of 4, wanted 0.90; not made: 4 "
+                "steps with 512 rows: no memory");
+    served->ladder.count = 0;
+    served->join_failure[0] = '\0';
+    served->step_findings = (struct inf_step_findings){.why = "rows are mixed"};
+    expect_text(served, "no; rows are mixed");
+    served->rows_max = 1;
+    expect_text(served, "no: batch_rows_max allows one step in a run");
+    served->rows_max = 0;
+    expect_text(served, "no: nothing was measured, because the model was not warmed up");
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+    // A model without a history.
+    make_decoder("other", false);
+    store = make_plain_store(8);
+    served = load_model(store, "other", false);
+    expect_text(served, "");
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}

@@ -126,6 +126,7 @@ static const struct wire_field placement_reply_fields[] = {
     WIRE_VALUE(inf_placement_reply, shadow_dropped),
     WIRE_VALUE(inf_placement_reply, recomputed),
     WIRE_TEXT(inf_placement_reply, shadow_alarm),
+    WIRE_TEXT(inf_placement_reply, joined_steps),
 };
 
 static const struct wire_field candidate_fields[] = {

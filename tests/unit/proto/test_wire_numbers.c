@@ -255,7 +255,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint32 small_ops_webgpu=16; repeated Candidate candidates=17; "
          "repeated Declined declined=18; string precision_reason=19; "
          "repeated Setting settings=200; uint64 shadow_checked=220; uint64 shadow_drifted=221; "
-         "uint64 shadow_dropped=222; string shadow_alarm=223; uint64 recomputed=224; "},
+         "uint64 shadow_dropped=222; string shadow_alarm=223; uint64 recomputed=224; "
+         "string joined_steps=225; "},
         {&inference__model_placement_response__setting__descriptor,
          "inference.ModelPlacementResponse.Setting",
          "string name=1; string value=2; string origin=3; string default_value=220; string "

@@ -6,10 +6,13 @@ decoding with several sessions at once: tokens a second of all together.
 Two daemons take turns: one runs steps of several sessions together, the other one does not
 (--batch-rows-max=1). Each client has a process of its own and a session with another length, near N
 rows (default 64), and sends steps of one token; the logits are not read. Printed: tokens a second
-without and with joined steps, their ratio, and the steps of a run."""
+without and with joined steps, their ratio, and the steps of a run; before them, what the daemon has
+measured about joined steps while it was idle."""
 import argparse
+import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import time
 
@@ -71,10 +74,30 @@ def measure(daemon, sessions, arguments):
     return steps / arguments.seconds, rows / max(count, 1)
 
 
+def wait_until_idle(daemon):
+    """Waits until the races of kernels and the trial of joined steps are over."""
+    for _ in range(60):
+        before_ns = daemon.processor_ns()
+        time.sleep(1)
+        if daemon.processor_ns() - before_ns < 2e7:
+            return
+
+
+def explain(daemon, build):
+    """What the daemon has found out about joined steps."""
+    command = [build + '/client/inferctl/inferctl', '--socket', daemon.socket, '-o', 'json',
+               'explain', 'model']
+    return json.loads(subprocess.check_output(command))['joined_steps']
+
+
 def compare(daemons, arguments):
     for path in arguments.models:
         for daemon in daemons:
             daemon.load('model', os.path.abspath(path))
+        for daemon in daemons:
+            wait_until_idle(daemon)
+        found = explain(daemons[1], arguments.build)
+        print(f'{os.path.basename(path)[:-5]}: {found}', flush=True)
         for sessions in map(int, arguments.sessions.split(',')):
             best, joined = [0, 0], 0
             for _ in range(ROUNDS):

@@ -15,7 +15,7 @@ static struct inf_step_timing time_turns(uint32_t turns, uint64_t more_ns)
     return timing;
 }
 
-static enum inf_step_verdict decide(uint32_t turns, uint64_t more_ns)
+static enum inf_step_verdict decide_after(uint32_t turns, uint64_t more_ns)
 {
     struct inf_step_timing timing = time_turns(turns, more_ns);
     return inf_step_timing_decide(&timing);
@@ -23,11 +23,11 @@ static enum inf_step_verdict decide(uint32_t turns, uint64_t more_ns)
 
 Test(step_timing, decides_clear_results_after_a_few_runs)
 {
-    cr_expect_eq(decide(0, 1200), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(2, 1200), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(3, 1200), INF_STEP_PAYS);
-    cr_expect_eq(decide(2, 2200), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(3, 2200), INF_STEP_COSTS);
+    cr_expect_eq(decide_after(0, 1200), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(2, 1200), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(3, 1200), INF_STEP_PAYS);
+    cr_expect_eq(decide_after(2, 2200), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(3, 2200), INF_STEP_COSTS);
     struct inf_step_timing timing = time_turns(3, 1200);
     cr_expect_float_eq(inf_step_timing_factor(&timing), 0.6, 1e-12);
     timing = time_turns(0, 0);
@@ -36,14 +36,14 @@ Test(step_timing, decides_clear_results_after_a_few_runs)
 
 Test(step_timing, takes_more_runs_near_the_limit)
 {
-    cr_expect_eq(decide(3, 1500), INF_STEP_PAYS, "not near yet");
-    cr_expect_eq(decide(11, 1510), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(12, 1510), INF_STEP_PAYS);
-    cr_expect_eq(decide(11, 1800), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(12, 1800), INF_STEP_PAYS);
-    cr_expect_eq(decide(12, 1801), INF_STEP_COSTS);
-    cr_expect_eq(decide(11, 2099), INF_STEP_UNDECIDED);
-    cr_expect_eq(decide(3, 2100), INF_STEP_COSTS);
+    cr_expect_eq(decide_after(3, 1500), INF_STEP_PAYS, "not near yet");
+    cr_expect_eq(decide_after(11, 1510), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(12, 1510), INF_STEP_PAYS);
+    cr_expect_eq(decide_after(11, 1800), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(12, 1800), INF_STEP_PAYS);
+    cr_expect_eq(decide_after(12, 1801), INF_STEP_COSTS);
+    cr_expect_eq(decide_after(11, 2099), INF_STEP_UNDECIDED);
+    cr_expect_eq(decide_after(3, 2100), INF_STEP_COSTS);
 }
 
 // A long run between short ones is one that other programs made long.
