@@ -30,22 +30,21 @@ struct compile {
     struct inf_load_job *job;
 };
 
-// Measures the joined steps of the model, which a daemon measures while it serves.
-static enum inf_code measure_steps(struct inf_served *served, const struct inf_log *log,
-                                   struct inf_error *err) INF_MAY_BLOCK
+// Measures the joined steps of the model, which a daemon measures while it serves. If that fails, a
+// daemon that uses the plan does it.
+static void measure_steps(struct inf_served *served, const struct inf_log *log) INF_MAY_BLOCK
 {
     const struct inf_step_trial trial = {.served = served, .log = log};
     struct inf_step_findings findings;
+    struct inf_error err = {0};
     if (!served->steps_due)
-        return INF_OK;
-    enum inf_code code = inf_step_trial_run(&trial, &findings, err);
-    // A daemon that uses the plan measures what is missing.
-    if (code == INF_UNAVAILABLE)
-        return INF_OK;
-    INF_TRY(code);
+        return;
+    if (inf_step_trial_run(&trial, &findings, &err) != INF_OK) {
+        inf_log(log, INF_LOG_NOTICE, "joined steps not measured reason=\"%s\"", err.text);
+        return;
+    }
     inf_served_take_steps(served, &findings);
     inf_kept_plan_note_ladder(&served->plan_facts, served);
-    return INF_OK;
 }
 
 static enum inf_code load_model(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK
@@ -76,7 +75,8 @@ static enum inf_code load_model(struct compile *compile, struct inf_error *err) 
         INF_TRY(
             inf_model_device_find(&compile->devices, config->device, &model->default_device, err));
     INF_TRY(inf_load_model(compile->job, &load, &silent, err));
-    return measure_steps(model->served, log, err);
+    measure_steps(model->served, log);
+    return INF_OK;
 }
 
 // Splits options->file into an open directory and a name in it. Without a file, chooses the place
