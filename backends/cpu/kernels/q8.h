@@ -110,8 +110,8 @@ struct inf_q8_columns {
     // The address of the first column in each of the four rows. NULL if the row does not exist; its
     // bytes are then 0.
     const uint8_t *rows[4];
-    size_t step;  // bytes between neighbouring columns of a row
-    size_t count; // columns
+    size_t steps[4]; // bytes between neighbouring columns of each row
+    size_t count;    // columns
     // bytes in a column: one for each channel of the block; the last block may have fewer
     size_t channels;
     bool readable; // a whole block of bytes may be read at each column; those behind `channels` are
@@ -210,12 +210,12 @@ struct inf_q8 {
 
 // One table for each ISA level. A build defines only those of its architecture; isa.h gives the
 // tables that this processor uses.
-extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni,
-    inf_gemm_q8_amx, inf_gemm_q8_neon, inf_gemm_q8_dotprod;
+extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_avx_vnni,
+    inf_gemm_q8_vnni, inf_gemm_q8_amx, inf_gemm_q8_neon, inf_gemm_q8_dotprod;
 extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
-    inf_eltwise_q8_vnni, inf_eltwise_q8_neon, inf_eltwise_q8_dotprod;
+    inf_eltwise_q8_avx_vnni, inf_eltwise_q8_vnni, inf_eltwise_q8_neon, inf_eltwise_q8_dotprod;
 extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,
-    inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half, inf_depthwise_q8_neon,
-    inf_depthwise_q8_dotprod;
+    inf_depthwise_q8_avx_vnni, inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half,
+    inf_depthwise_q8_neon, inf_depthwise_q8_dotprod;
 
 #endif

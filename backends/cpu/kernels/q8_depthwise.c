@@ -30,7 +30,7 @@ INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8
         for (size_t r = 0; r < 4; r++) {
             if (r >= row_count)
                 continue;
-            const uint8_t *from = columns->rows[r] + i * columns->step;
+            const uint8_t *from = columns->rows[r] + i * columns->steps[r];
             rows[r] = whole ? qvec_bytes_load(from) : load_some(from, channels);
             rows[r] = qvec_bytes_flip(rows[r], flip);
         }

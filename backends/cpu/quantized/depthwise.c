@@ -9,13 +9,15 @@
 #include "backends/cpu/quantized/fold.h"
 #include "backends/graph/shape/infer.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define STRIP_PIXELS 32   // pixels of a row whose interleaved columns stay in the L1 cache
-#define COLUMNS_MAX  4096 // largest number of columns in a window, times groups of four rows
-#define FOUR         ((size_t)4)
-#define MACS_EACH    4 // 8-bit multiply-adds that take as long as one float multiply-add
-#define STRIP_MACS   ((size_t)100000)
+#define STRIP_PIXELS    32   // pixels of a row whose interleaved columns stay in the L1 cache
+#define COLUMNS_MAX     4096 // largest number of columns in a window, times groups of four rows
+#define FOUR            ((size_t)4)
+#define BLOCK_WIDTH_MAX 64 // most channels in a block, at any ISA level
+#define MACS_EACH       4  // 8-bit multiply-adds that take as long as one float multiply-add
+#define STRIP_MACS      ((size_t)100000)
 
 // A block of channels that one call of the depthwise loop computes.
 struct block {
@@ -32,7 +34,9 @@ struct depthwise {
     size_t rows_max; // 2: four interleaved rows of x are used for two rows of y; otherwise 1
     struct block *blocks;
     size_t block_count;
-    uint8_t *padding;  // the columns of a strip, filled with the zero point of x
+    // One column of a block, filled with the zero point of x. It replaces all columns beside x, and
+    // all columns of rows above and below x.
+    uint8_t padding[BLOCK_WIDTH_MAX];
     size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
     size_t scratch_step; // bytes of scratch memory of each worker, for interleaved columns
@@ -109,10 +113,9 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     size_t width = block->loops->width;
     size_t fours = block->window.fours;
     size_t row_size = (size_t)depthwise->width.input * depthwise->channels;
-    // Bytes from the start of a row of x to column `begin`. Padding is read from its start.
+    // Bytes from the start of a row of x to column `begin`.
     size_t column = inside ? (size_t)(strip->column + (int64_t)begin) * depthwise->channels : 0;
-    struct inf_q8_columns columns = {.step = inside ? depthwise->channels : 0,
-                                     .channels = block->window.channels,
+    struct inf_q8_columns columns = {.channels = block->window.channels,
                                      .flip = depthwise->flip,
                                      .y_step = fours * FOUR * width};
     size_t count = end - begin;
@@ -123,12 +126,13 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
         if (tap >= (int64_t)strip->rows)
             break;
         bool there = inside && row >= 0 && row < depthwise->height.input;
-        columns.rows[i] =
-            (there ? strip->image + (size_t)row * row_size + column : depthwise->padding) +
-            block->first;
-        if (there)
-            readable = INF_MIN(
-                readable, count_readable(columns.rows[i], strip->end, width, depthwise->channels));
+        columns.rows[i] = depthwise->padding;
+        if (!there)
+            continue;
+        columns.rows[i] = strip->image + (size_t)row * row_size + column + block->first;
+        columns.steps[i] = depthwise->channels;
+        readable = INF_MIN(readable,
+                           count_readable(columns.rows[i], strip->end, width, depthwise->channels));
     }
     uint8_t *y = strip->interleaved + (begin * fours + four) * FOUR * width;
     columns.readable = true;
@@ -140,7 +144,7 @@ static void interleave_some(const struct depthwise *depthwise, const struct stri
     columns.readable = false;
     columns.count = count - readable;
     for (size_t i = 0; i < FOUR && columns.rows[i] != NULL; i++)
-        columns.rows[i] += readable * columns.step;
+        columns.rows[i] += readable * columns.steps[i];
     block->loops->interleave(&columns, y + readable * columns.y_step);
 }
 
@@ -249,7 +253,7 @@ static size_t cut_channels(const struct depthwise *depthwise, const struct inf_q
 // Interleaves 32-bit numbers of a block, such as its biases, as if their four bytes were four rows.
 static void interleave_numbers(const struct block *block, const void *numbers, void *y)
 {
-    uint8_t rows[4][256];
+    uint8_t rows[4][BLOCK_WIDTH_MAX];
     struct inf_q8_columns columns = {.count = 1, .channels = block->loops->width};
     for (size_t i = 0; i < block->loops->width; i++) {
         for (size_t r = 0; r < FOUR; r++)
@@ -264,11 +268,11 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
 struct group {
     size_t tap, four; // tap along the width, and group of four rows
     size_t above;     // rows of x above the first tap that are interleaved, too
-    uint8_t rows[FOUR][256];
+    uint8_t rows[FOUR][BLOCK_WIDTH_MAX];
     bool has_carry;
     // Of each channel: how its weights are folded (fold.h), and the packed bytes without a carry.
-    uint8_t subtracted[256];
-    int8_t least[256], most[256];
+    uint8_t subtracted[BLOCK_WIDTH_MAX];
+    int8_t least[BLOCK_WIDTH_MAX], most[BLOCK_WIDTH_MAX];
 };
 
 // Returns a group of the block, without rows.
@@ -366,8 +370,8 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
 {
     size_t size = FOUR * block->loops->width;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
-    int32_t bias[256] = {0};
-    float scales[256] = {0};
+    int32_t bias[BLOCK_WIDTH_MAX] = {0};
+    float scales[BLOCK_WIDTH_MAX] = {0};
     for (size_t i = 0; i < block->window.channels; i++) {
         size_t channel = block->first + i;
         int32_t sum = 0;
@@ -393,9 +397,10 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
         pack_window(depthwise, block, params, w, 1, &block->below, packing);
 }
 
-// Returns the number of groups of four rows of taps, of all blocks, that have carries.
+// Returns the number of groups of four rows of taps, of all blocks, that have carries. Adds the
+// bytes of their blocks of weights to *bytes.
 static size_t count_carries(const struct depthwise *depthwise, const struct inf_q8_params *params,
-                            const uint8_t *w)
+                            const uint8_t *w, size_t *bytes)
 {
     size_t count = 0;
     for (size_t i = 0; i < depthwise->block_count; i++) {
@@ -405,6 +410,9 @@ static size_t count_carries(const struct depthwise *depthwise, const struct inf_
                 group.has_carry = false;
                 fill_group(depthwise, &depthwise->blocks[i], w, 0, &group);
                 count += group.has_carry;
+                *bytes += group.has_carry
+                              ? INF_Q8_CARRY_BLOCKS * FOUR * depthwise->blocks[i].loops->width
+                              : 0;
             }
     }
     return count;
@@ -416,15 +424,17 @@ static enum inf_code alloc_packing(const struct depthwise *depthwise, struct inf
                                    struct inf_error *err)
 {
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    size_t size = FOUR * step->isa->q8->depthwise->width;
     size_t each = NUMBERS + depthwise->rows_max * (size_t)depthwise->width.kernel *
                                 fours_of(&depthwise->height);
-    size_t carries = depthwise->rows_max * count_carries(depthwise, params, w);
+    size_t carry_bytes = 0, number_bytes = 0;
+    size_t carries = depthwise->rows_max * count_carries(depthwise, params, w, &carry_bytes);
     void *numbers;
     void *blocks = NULL;
-    INF_TRY(inf_q8_alloc(&numbers, step, depthwise->block_count * each * size, err));
+    for (size_t i = 0; i < depthwise->block_count; i++)
+        number_bytes += each * FOUR * depthwise->blocks[i].loops->width;
+    INF_TRY(inf_q8_alloc(&numbers, step, number_bytes, err));
     if (carries > 0)
-        INF_TRY(inf_q8_alloc(&blocks, step, carries * INF_Q8_CARRY_BLOCKS * size, err));
+        INF_TRY(inf_q8_alloc(&blocks, step, depthwise->rows_max * carry_bytes, err));
     packing->numbers = numbers;
     packing->blocks = blocks;
     packing->carries = inf_arena_alloc(step->arena, (carries + 1) * sizeof *packing->carries);
@@ -441,13 +451,7 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
     struct inf_q8_params params = inf_q8_params_of(step);
     params.x_zero = inf_q8_x_zero_of(step);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    // Padding replaces rows above and below x, of which a strip reads at most its own columns, and
-    // columns beside x, which are all read at one address.
-    size_t columns = INF_MIN(columns_of(&depthwise->width, depthwise->pixels_max),
-                             (size_t)depthwise->width.input);
-    size_t row_size = columns * depthwise->channels;
     struct packing packing;
-    void *padding;
     depthwise->block_count = cut_channels(depthwise, q8, NULL);
     depthwise->blocks =
         inf_arena_alloc(step->arena, depthwise->block_count * sizeof(*depthwise->blocks));
@@ -455,10 +459,10 @@ static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_st
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its blocks", step->node->name);
     cut_channels(depthwise, q8, depthwise->blocks);
+    assert(q8->depthwise->width <= BLOCK_WIDTH_MAX);
     INF_TRY(alloc_packing(depthwise, step, &params, &packing, err));
-    INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
     depthwise->flip = params.flip;
-    depthwise->padding = memset(padding, params.x_zero ^ params.flip, row_size);
+    memset(depthwise->padding, params.x_zero ^ params.flip, sizeof depthwise->padding);
     for (size_t i = 0; i < depthwise->block_count; i++)
         pack_block(depthwise, &depthwise->blocks[i], &params, w, &packing);
     return INF_OK;

@@ -278,12 +278,13 @@ static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct w
     size_t fours = (p->rows + 3) / 4;
     uint8_t *y = malloc(count * fours * 4 * q8->width);
     for (size_t four = 0; four < fours; four++) {
-        struct inf_q8_columns columns = {.step = p->channels,
-                                         .count = count,
-                                         .channels = p->channels,
-                                         .readable = p->readable,
-                                         .flip = flip,
-                                         .y_step = fours * 4 * q8->width};
+        struct inf_q8_columns columns = {
+            .steps = {p->channels, p->channels, p->channels, p->channels},
+            .count = count,
+            .channels = p->channels,
+            .readable = p->readable,
+            .flip = flip,
+            .y_step = fours * 4 * q8->width};
         for (size_t row = 4 * four; row < p->rows && row < 4 * four + 4; row++)
             columns.rows[row % 4] = x + row * count * p->channels;
         q8->interleave(&columns, y + four * 4 * q8->width);
