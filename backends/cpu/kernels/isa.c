@@ -6,30 +6,38 @@
 
 const struct inf_isa *inf_isa_level(unsigned level)
 {
-    for (unsigned i = 0; i <= level; i++) {
-        if (inf_isa_rows[i].present == NULL || !inf_isa_rows[i].present())
-            return NULL;
+    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+        if (row->present() && level-- == 0)
+            return &row->isa;
     }
-    return &inf_isa_rows[level].isa;
+    return NULL;
+}
+
+// Returns the best level that is present, up to the one of row `last`; NULL: of all rows.
+static const struct inf_isa *best_of(const struct inf_isa_row *last)
+{
+    const struct inf_isa *best = NULL;
+    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+        if (row->present())
+            best = &row->isa;
+        if (row == last)
+            break;
+    }
+    return best;
 }
 
 const struct inf_isa *inf_isa_best(void)
 {
-    unsigned level = 0;
-    while (inf_isa_level(level + 1) != NULL)
-        level++;
-    return inf_isa_level(level);
+    return best_of(NULL);
 }
 
 const struct inf_isa *inf_isa_at_most(const char *name)
 {
     if (name == NULL || *name == '\0' || strcmp(name, "auto") == 0)
         return inf_isa_best();
-    for (unsigned i = 0; inf_isa_rows[i].present != NULL; i++) {
-        if (strcmp(inf_isa_rows[i].isa.name, name) == 0) {
-            const struct inf_isa *isa = inf_isa_level(i);
-            return isa != NULL ? isa : inf_isa_best();
-        }
+    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+        if (strcmp(row->isa.name, name) == 0)
+            return best_of(row);
     }
     return NULL;
 }

@@ -2,7 +2,7 @@
 // ISA levels: the sets of vector instructions that the loops are compiled for. Each level has the
 // loops of the level below it, or better ones. The architecture decides which levels exist
 // (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor decides how many of them are
-// present.
+// present. A processor may lack a level and have a higher one.
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 
@@ -26,8 +26,8 @@ struct inf_isa {
     const struct inf_q8 *q8;
 };
 
-// Returns level `level` of this processor; level 0 is the lowest. Returns NULL above the best
-// level. Any thread.
+// Returns level `level` of those that this processor has; level 0 is the lowest. Returns NULL above
+// the best level. Any thread.
 const struct inf_isa *inf_isa_level(unsigned level);
 
 // Returns the best level of this processor. Any thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ISA levels of x86-64: SSE2, AVX2, AVX-512, VNNI, BF16 and AMX.
+// The ISA levels of x86-64: SSE2, AVX2, AVX-VNNI, AVX-512 with and without VNNI, BF16 and AMX.
 #include "backends/cpu/kernels/isa.h"
 
 #include <cpuid.h>
@@ -11,6 +11,8 @@
 #define REQUEST_STATE_PERMISSION 0x1023
 #define STATE_TILE_DATA          18
 
+// Bit of EAX of CPUID leaf 7, subleaf 1.
+#define CPUID_AVX_VNNI (1u << 4)
 // Bits of EDX of CPUID leaf 7.
 #define CPUID_AMX_BF16 (1u << 22)
 #define CPUID_AMX_TILE (1u << 24)
@@ -60,22 +62,45 @@ static bool ask_for_tiles(void)
            syscall(SYS_arch_prctl, REQUEST_STATE_PERMISSION, STATE_TILE_DATA) == 0;
 }
 
-// The answer never changes, and is kept: a virtual machine takes 20 us and more for a CPUID, and
-// compilers of graphs ask for each node.
-static bool has_amx(void)
+// Returns true if dot products are encoded as AVX. Processors with AVX-512 may lack them.
+static bool ask_for_avx_vnni(void)
 {
-    enum {
-        UNKNOWN,
-        ABSENT,
-        PRESENT
-    };
-    static atomic_int known = UNKNOWN;
-    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    unsigned eax;
+    unsigned ebx;
+    unsigned ecx;
+    unsigned edx;
+    return has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+           (eax & CPUID_AVX_VNNI) != 0;
+}
+
+enum answer {
+    UNKNOWN,
+    ABSENT,
+    PRESENT
+};
+
+// Returns the answer of `ask`. The answer never changes, and is kept: a virtual machine takes 20 us
+// and more for a CPUID, and compilers of graphs ask for each node.
+static bool ask_once(atomic_int *known, bool (*ask)(void))
+{
+    int answer = atomic_load_explicit(known, memory_order_relaxed);
     if (answer == UNKNOWN) {
-        answer = ask_for_tiles() ? PRESENT : ABSENT;
-        atomic_store_explicit(&known, answer, memory_order_relaxed);
+        answer = ask() ? PRESENT : ABSENT;
+        atomic_store_explicit(known, answer, memory_order_relaxed);
     }
     return answer == PRESENT;
+}
+
+static bool has_avx_vnni(void)
+{
+    static atomic_int known = UNKNOWN;
+    return ask_once(&known, ask_for_avx_vnni);
+}
+
+static bool has_amx(void)
+{
+    static atomic_int known = UNKNOWN;
+    return ask_once(&known, ask_for_tiles);
 }
 
 static const struct inf_nn nn_baseline = {
@@ -127,6 +152,9 @@ static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8
 static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
                                       &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2,
                                       &inf_lookup_q8_baseline};
+static const struct inf_q8 q8_avx_vnni = {&inf_gemm_q8_avx_vnni, &inf_eltwise_q8_avx_vnni,
+                                          &inf_depthwise_q8_avx_vnni, &inf_depthwise_q8_avx_vnni,
+                                          &inf_lookup_q8_baseline};
 static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
                                       &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
                                       &inf_lookup_q8_baseline};
@@ -134,7 +162,8 @@ static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni,      &inf_eltwise_q8_vnn
                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
                                      &inf_lookup_q8_vbmi,    &inf_gemm_q8_amx};
 
-// VNNI has instructions for integers only, so the VNNI level uses the float loops of AVX-512.
+// VNNI has instructions for integers only, so the VNNI levels use the float loops of AVX2 and
+// AVX-512.
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "SSE2", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,
       &inf_pick_baseline, &inf_norm_baseline, &nn_baseline, &q8_baseline},
@@ -142,6 +171,9 @@ const struct inf_isa_row inf_isa_rows[] = {
     {{"avx2", "AVX2", &inf_simd_avx2, &inf_element_avx2, &inf_rnn_avx2, &inf_pick_avx2,
       &inf_norm_avx2, &nn_avx2, &q8_avx2},
      has_avx2},
+    {{"avx_vnni", "AVX-VNNI", &inf_simd_avx2, &inf_element_avx2, &inf_rnn_avx2, &inf_pick_avx2,
+      &inf_norm_avx2, &nn_avx2, &q8_avx_vnni},
+     has_avx_vnni},
     {{"avx512", "AVX-512", &inf_simd_avx512, &inf_element_avx512, &inf_rnn_avx512, &inf_pick_avx512,
       &inf_norm_avx512, &nn_avx512, &q8_avx2},
      has_avx512},

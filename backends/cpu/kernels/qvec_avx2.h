@@ -31,7 +31,14 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     _mm256_maskstore_epi32(to, qvec_mask(count), v);
 }
 
+// The dot product of VNNI has one encoding in AVX-512 and another one in AVX-VNNI.
 #ifdef __AVX512VNNI__
+#define INF_QVEC_DOT _mm256_dpbusd_epi32
+#elif defined(__AVXVNNI__)
+#define INF_QVEC_DOT _mm256_dpbusd_avx_epi32
+#endif
+
+#ifdef INF_QVEC_DOT
 
 typedef __m256i inf_qvec_x;
 typedef __m256i inf_qvec_w;
@@ -48,7 +55,7 @@ INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
 
 INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
 {
-    return _mm256_dpbusd_epi32(sum, x, w);
+    return INF_QVEC_DOT(sum, x, w);
 }
 
 #else
