@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/reference.h"
 #include "proto/core/span.h"
 
 // Makes room for one more element in an array of `count` elements. Returns false if there is no
@@ -52,6 +53,7 @@ static enum inf_code create_graph(struct inf_graph **out_graph, struct inf_share
         free(graph);
         return no_memory(err, "graph");
     }
+    atomic_init(&graph->references, 1);
     graph->strings = strings;
     *out_graph = graph;
     return INF_OK;
@@ -68,11 +70,17 @@ enum inf_code inf_graph_create_inside(struct inf_graph **out_graph, const struct
     return create_graph(out_graph, inf_shared_strings_ref(outer->strings), err);
 }
 
+struct inf_graph *inf_graph_ref(struct inf_graph *graph)
+{
+    inf_reference_take(&graph->references);
+    return graph;
+}
+
 void inf_graph_destroy(struct inf_graph **graph)
 {
     struct inf_graph *gone = *graph;
     *graph = NULL;
-    if (gone == NULL)
+    if (gone == NULL || !inf_reference_drop(&gone->references))
         return;
     for (uint32_t i = 0; i < gone->value_count; i++)
         inf_blob_unref(&gone->values[i].data);

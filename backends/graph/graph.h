@@ -54,6 +54,7 @@ struct inf_port {
 // The graph owns all arrays. Adding an element may reallocate its array: keep indices, not
 // pointers.
 struct inf_graph {
+    _Atomic size_t references; // a graph with several references is not changed
     // reference-counted names of values and nodes; shared with the graphs from which this graph was
     // cloned
     struct inf_texts *texts;
@@ -87,8 +88,16 @@ enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *e
 enum inf_code inf_graph_create_inside(struct inf_graph **out_graph, const struct inf_graph *outer,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Frees the graph and drops its references to constant data. Accepts NULL.
+// Takes another reference to the graph and returns it. The graph must not be changed from now on.
+struct inf_graph *inf_graph_ref(struct inf_graph *graph) INF_NODISCARD;
+
+// Drops a reference. The last one frees the graph and drops its references to constant data.
+// Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
+
+// Returns true if both graphs have the same nodes, values and ports in the same order, with equal
+// names, and share all constant data. Graphs with subgraphs are not compared: the result is false.
+bool inf_graph_equal(const struct inf_graph *a, const struct inf_graph *b);
 
 // Copies a graph. The copy shares names and the data of constants with the original.
 enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
@@ -165,6 +174,11 @@ void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to)
 // memory that was reserved for growth. Does the same in subgraphs. The indices of the remaining
 // values change. Call it for a graph that will not grow again.
 void inf_graph_trim(struct inf_graph *graph);
+
+// Frees the names and index lists of nodes that are gone, and copies of equal names and of equal
+// small constants. Does the same in subgraphs. All names and lists move, so pointers to them become
+// invalid. Does less if there is no memory.
+void inf_graph_compact(struct inf_graph *graph);
 
 // Moves the node at index i to index map[i], and removes it if map[i] is INF_NODE_NONE. Updates the
 // producers of all values. `map` must keep the order of the remaining nodes.

@@ -246,6 +246,38 @@ void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
     }
 }
 
+static bool same_ints(const struct inf_ints *a, const struct inf_ints *b)
+{
+    return a->count == b->count &&
+           memcmp(a->values, b->values, (size_t)a->count * sizeof *a->values) == 0;
+}
+
+bool inf_attrs_equal(const union inf_attrs *a, const union inf_attrs *b, enum inf_op op)
+{
+    for (size_t i = 0; i < ops[op].attr_count; i++) {
+        const struct inf_attr_info *attr = &ops[op].attrs[i];
+        const unsigned char *x = (const unsigned char *)a + attr->offset;
+        const unsigned char *y = (const unsigned char *)b + attr->offset;
+        bool same = false;
+        switch (attr->type) {
+        case INF_ATTR_TYPE_INT:
+        case INF_ATTR_TYPE_ENUM:
+        case INF_ATTR_TYPE_FLOAT:
+            same = memcmp(x, y, sizeof(int32_t)) == 0;
+            break;
+        case INF_ATTR_TYPE_BOOL:
+            same = *x == *y;
+            break;
+        case INF_ATTR_TYPE_INTS:
+            same = same_ints((const struct inf_ints *)x, (const struct inf_ints *)y);
+            break;
+        }
+        if (!same)
+            return false;
+    }
+    return true;
+}
+
 const char *inf_unary_name(enum inf_unary_kind kind)
 {
     return kind < INF_UNARY_COUNT ? unary_kind_names[kind] : "?";

@@ -331,6 +331,9 @@ enum inf_op inf_op_parse(const char *name);
 // Sets every attribute of `op` to its default.
 void inf_attrs_init(union inf_attrs *attrs, enum inf_op op);
 
+// Returns true if every attribute of `op` has the same value in `a` and `b`.
+bool inf_attrs_equal(const union inf_attrs *a, const union inf_attrs *b, enum inf_op op);
+
 // Returns the name of a unary kind, for messages; "?" if it is out of range.
 const char *inf_unary_name(enum inf_unary_kind kind);
 // Returns the name of a binary kind, for messages; "?" if it is out of range.

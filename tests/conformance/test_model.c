@@ -289,3 +289,39 @@ Test(model, slots_run_at_once_without_meeting)
     inf_model_unref(&model);
     inf_device_unref(&ref);
 }
+
+// Acquires an executable of y = x + x with x of this shape in the file, for an x of [2,3]. Returns
+// true if it runs the graph of the model.
+static bool shares_graph(struct inf_device *ref, struct inf_shape shape)
+{
+    struct inf_graph *graph;
+    uint32_t x;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    uint32_t y = add_node(graph, INF_OP_BINARY, (uint32_t[]){x, x}, 2);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    struct inf_model *model;
+    struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    cr_assert_eq(inf_model_create(&model, &graph, &ref, 1, &options, NULL), INF_OK);
+    struct inf_executable *executable = acquire_executable(model, ref, 2);
+    const float numbers[6] = {1, 2, 3, 4, 5, 6};
+    float sums[6];
+    const struct inf_execution execution = {.inputs = (const void *[]){numbers},
+                                            .outputs = (void *[]){sums}};
+    cr_assert_eq(inf_executable_run(executable, &execution, NULL), INF_OK);
+    for (int i = 0; i < 6; i++)
+        cr_expect_eq(sums[i], 2 * numbers[i]);
+    bool shared = inf_executable_graph(executable) == inf_model_graph(model);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+    return shared;
+}
+
+Test(model, has_its_graph_once_if_all_shapes_are_in_the_file)
+{
+    struct inf_device *ref = open_ref();
+    cr_expect(shares_graph(ref, INF_SHAPE(2, 3)));
+    cr_expect_not(shares_graph(ref, INF_SHAPE(INF_DIM_UNKNOWN, 3)));
+    inf_device_unref(&ref);
+}

@@ -29,6 +29,7 @@ enum inf_code inf_graph_compiler_init(struct inf_graph_compiler *compiler, struc
         INF_TRY(inf_passes_run(compiler->graph, options, err));
         inf_graph_trim(compiler->graph);
     }
+    inf_graph_compact(compiler->graph);
     // Weights of a kept plan may be evicted. They then count as values that only a run knows; sizes
     // and positions do not follow from weights.
     compiler->has_history =
@@ -108,6 +109,14 @@ enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *com
     *out_graph = graph;
     graph = NULL;
     return INF_OK;
+}
+
+void inf_graph_compiler_share(const struct inf_graph_compiler *compiler, struct inf_graph **graph)
+{
+    if (!inf_graph_equal(*graph, compiler->graph))
+        return;
+    inf_graph_destroy(graph);
+    *graph = inf_graph_ref(compiler->graph);
 }
 
 // Lists the device and the host devices that follow it. If the device is a host device itself,

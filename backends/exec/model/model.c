@@ -245,6 +245,7 @@ enum inf_code inf_model_offer(struct inf_model *model, const struct inf_device *
                               struct inf_error *err)
 {
     enum inf_code code = inf_weight_residency_add_evicted(&model->residency, *graph, err);
+    inf_graph_compiler_share(&model->compiler, graph);
     if (code == INF_OK)
         code = inf_graph_offers_add(&model->offers, device, options, graph, err);
     inf_graph_destroy(graph);
@@ -320,8 +321,10 @@ static enum inf_code compile_promise(struct inf_model *model, const struct inf_s
                                                        cancelled, &graph, &new_rows, err);
     if (code == INF_OK && is_history && inf_graph_needs_values(graph))
         code = inf_fail(err, INF_UNSUPPORTED, "sizes of the model depend on values");
-    if (code == INF_OK)
+    if (code == INF_OK) {
+        inf_graph_compiler_share(&model->compiler, &graph);
         code = compile_class(model, class, cancelled, &graph, new_rows, out_executable, err);
+    }
     if (code != INF_OK)
         inf_weight_residency_release(&model->residency);
     return code;

@@ -336,3 +336,169 @@ Test(graph, lists_the_readers_of_a_value)
     cr_expect_eq(readers[5].count, 0u, "no node");
     inf_graph_destroy(&graph);
 }
+
+// Makes a graph of two nodes: y = softmax(x + c), where x has this shape.
+static struct inf_graph *make_softmax(struct inf_shape shape)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, shape);
+    uint32_t sum = node(graph, INF_OP_BINARY, "sum", x, floats(graph, INF_SHAPE(2), 3, 4));
+    add_output(graph, "y", node(graph, INF_OP_SOFTMAX, "y", sum));
+    return graph;
+}
+
+Test(graph, is_equal_to_a_clone_until_that_is_changed)
+{
+    enum {
+        OPERATOR,
+        ATTRIBUTE,
+        OPERAND,
+        NODE_NAME,
+        SOURCE,
+        TYPE,
+        SHAPE,
+        VALUE_NAME,
+        DATA,
+        PRODUCER,
+        INPUT,
+        OUTPUT_NAME,
+        MORE_VALUES,
+        MORE_NODES,
+        MORE_OUTPUTS,
+        CHANGES
+    };
+    struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
+    for (int change = 0; change <= CHANGES; change++) {
+        struct inf_graph *copy;
+        struct inf_blob *data = graph->values[1].data;
+        cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK);
+        struct inf_node *last = &copy->nodes[1];
+        struct inf_value *constant = &copy->values[1];
+        switch (change) {
+        case OPERATOR:
+            last->op = INF_OP_UNARY;
+            break;
+        case ATTRIBUTE:
+            last->attrs.softmax.axis = 0;
+            break;
+        case OPERAND:
+            last->inputs[0] = 0;
+            break;
+        case NODE_NAME:
+            last->name = "z";
+            break;
+        case SOURCE:
+            last->source = "Softmax";
+            break;
+        case TYPE:
+            copy->values[0].dtype = INF_DTYPE_I32;
+            break;
+        case SHAPE:
+            copy->values[0].shape.dims[0] = INF_DIM_UNKNOWN;
+            break;
+        case VALUE_NAME:
+            constant->name = "other";
+            break;
+        case DATA:
+            constant->data = inf_blob_create(8);
+            break;
+        case PRODUCER:
+            copy->values[2].producer = 1;
+            break;
+        case INPUT:
+            copy->inputs[0].value = 1;
+            break;
+        case OUTPUT_NAME:
+            copy->outputs[0].name = "z";
+            break;
+        case MORE_VALUES:
+            floats(copy, SCALAR, 1);
+            break;
+        case MORE_NODES:
+            node(copy, INF_OP_UNARY, "more", 0);
+            break;
+        case MORE_OUTPUTS:
+            add_output(copy, "more", 2);
+            break;
+        default:
+            break;
+        }
+        cr_expect_eq(inf_graph_equal(graph, copy), change == CHANGES, "change %d", change);
+        if (change == DATA)
+            inf_blob_unref(&data); // the reference of the clone
+        inf_graph_destroy(&copy);
+    }
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, attributes_of_every_type_are_compared)
+{
+    union inf_attrs a, b;
+    inf_attrs_init(&a, INF_OP_REDUCE);
+    inf_attrs_init(&b, INF_OP_REDUCE);
+    b.reduce.axes.values[0] = 7; // behind the end of the list
+    cr_expect(inf_attrs_equal(&a, &b, INF_OP_REDUCE));
+    b.reduce.axes.count = 1;
+    cr_expect_not(inf_attrs_equal(&a, &b, INF_OP_REDUCE));
+    a.reduce.axes.count = 1;
+    cr_expect_not(inf_attrs_equal(&a, &b, INF_OP_REDUCE));
+    a.reduce.axes.values[0] = 7;
+    cr_expect(inf_attrs_equal(&a, &b, INF_OP_REDUCE));
+    b.reduce.keep_dims = !a.reduce.keep_dims;
+    cr_expect_not(inf_attrs_equal(&a, &b, INF_OP_REDUCE));
+    inf_attrs_init(&a, INF_OP_CLIP);
+    inf_attrs_init(&b, INF_OP_CLIP);
+    b.clip.max = 6;
+    cr_expect_not(inf_attrs_equal(&a, &b, INF_OP_CLIP));
+}
+
+Test(graph, with_a_subgraph_is_equal_to_no_graph)
+{
+    struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
+    struct inf_graph *inner = new_graph();
+    struct inf_graph *copy;
+    uint32_t index;
+    cr_assert_eq(inf_graph_add_subgraph(graph, &inner, &index, NULL), INF_OK);
+    cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK);
+    cr_expect_not(inf_graph_equal(graph, copy));
+    inf_graph_destroy(&copy);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, lives_until_its_last_reference_is_dropped)
+{
+    struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
+    struct inf_graph *other = inf_graph_ref(graph);
+    inf_graph_destroy(&graph);
+    cr_expect_null(graph);
+    cr_expect_str_eq(other->nodes[1].name, "y");
+    inf_graph_destroy(&other);
+}
+
+Test(graph, compacting_shares_names_and_small_constants_and_changes_nothing_else)
+{
+    float large[INF_BLOB_EVICTED_BYTES_MIN / sizeof(float)] = {0};
+    struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
+    floats(graph, SCALAR, 1);
+    uint32_t same = floats(graph, INF_SHAPE(2), 3, 4);
+    uint32_t other = floats(graph, INF_SHAPE(2), 4, 3);
+    uint32_t first = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
+    uint32_t second = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
+    node(graph, INF_OP_CONCAT, "sum", 1, same, other);
+    struct inf_graph *inner = make_softmax(INF_SHAPE(2));
+    uint32_t index;
+    cr_assert_eq(inf_graph_add_subgraph(graph, &inner, &index, NULL), INF_OK);
+    char *before = print_to_text(graph);
+    inf_graph_compact(graph);
+    char *after = print_to_text(graph);
+    cr_expect_str_eq(after, before);
+    cr_expect_eq(graph->nodes[2].name, graph->nodes[0].name, "one name is in memory twice");
+    cr_expect_eq(graph->values[same].data, graph->values[1].data);
+    cr_expect_neq(graph->values[other].data, graph->values[1].data);
+    cr_expect_neq(graph->values[first].data, graph->values[second].data);
+    cr_expect_eq(graph->nodes[1].inputs, graph->nodes[0].outputs + 1, "lists lie together");
+    cr_expect_eq(graph->subgraphs[0]->nodes[1].inputs, graph->subgraphs[0]->nodes[0].outputs + 1);
+    free(before);
+    free(after);
+    inf_graph_destroy(&graph);
+}
