@@ -131,6 +131,7 @@ struct inf_node_profile {
     const char *kernel; // name of the kernel that computed the node; static
     const char *device; // name of the device; valid as long as the executable
     uint32_t threads;   // threads that computed the node; 0: not reported
+    double dot_rate;    // as in struct inf_step_profile
 };
 
 // Copies at most `capacity` nodes of the slot's last profiled run. Returns the total number of

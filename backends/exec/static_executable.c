@@ -60,12 +60,18 @@ static enum inf_code list_bound_values(struct inf_static_executable *executable,
                                        struct inf_error *err)
 {
     const struct inf_graph *graph = executable->base.graph;
-    executable->inputs = calloc((size_t)graph->value_count + 1, sizeof *executable->inputs);
-    executable->outputs = calloc((size_t)graph->value_count + 1, sizeof *executable->outputs);
+    const struct inf_plan *plan = executable->plan;
+    uint32_t inputs = 0, outputs = 0;
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        inputs += plan->storage[v].place == INF_PLACE_INPUT;
+        outputs += plan->storage[v].place == INF_PLACE_OUTPUT;
+    }
+    executable->inputs = calloc((size_t)inputs + 1, sizeof *executable->inputs);
+    executable->outputs = calloc((size_t)outputs + 1, sizeof *executable->outputs);
     if (executable->inputs == NULL || executable->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u values", graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++) {
-        const struct inf_storage *storage = &executable->plan->storage[v];
+        const struct inf_storage *storage = &plan->storage[v];
         struct inf_bound_value bound = {.value = v, .index = storage->index};
         if (storage->place == INF_PLACE_INPUT)
             executable->inputs[executable->input_count++] = bound;
@@ -264,6 +270,7 @@ static uint32_t copy_profile(const struct inf_executable *base, uint32_t slot,
                                                          .time_ns = steps[k].time_ns,
                                                          .kernel = steps[k].kernel,
                                                          .threads = steps[k].threads,
+                                                         .dot_rate = steps[k].dot_rate,
                                                          .device = inf_device_info(device)->name};
     }
     free(steps);

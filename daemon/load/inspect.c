@@ -111,6 +111,9 @@ static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_
     entry->kernel = report.kernel;
     entry->device = report.device;
     entry->threads = report.threads;
+    if (report.dot_rate > 0 && report.time_ns > 0 && report.threads > 0)
+        entry->dot_share = (double)entry->macs / ((double)report.time_ns * 1e-9) /
+                           (report.dot_rate * report.threads);
     entry->nan_count = report.nan_count;
     entry->inf_count = report.inf_count;
     entry->min = report.least;

@@ -211,7 +211,7 @@ struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
     uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
     uint32_t threads;
-    double min, max, max_abs, max_rel;
+    double min, max, max_abs, max_rel, dot_share;
 };
 
 struct inf_load_progress {

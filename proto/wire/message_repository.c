@@ -153,7 +153,7 @@ const struct inf_message_codec inf_codec_model_index = {
 typedef Inference__NodeReport wire_node;
 
 #define NODE_TEXTS(X)   X(name) X(op) X(kernel) X(device) X(shape) X(inputs) X(verdict)
-#define NODE_NUMBERS(X) NODE_COUNTS(X) X(threads) X(min) X(max) X(max_abs) X(max_rel)
+#define NODE_NUMBERS(X) NODE_COUNTS(X) X(threads) X(min) X(max) X(max_abs) X(max_rel) X(dot_share)
 #define NODE_COUNTS(X)  X(start_ns) X(time_ns) X(macs) X(bytes) X(nan_count) X(inf_count)
 #define TAKE(field)     to->field = from->field;
 #define GIVE(field)     to->field = inf_wire_text(from->field);

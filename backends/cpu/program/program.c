@@ -17,6 +17,7 @@
 #include "backends/cpu/program/fusion_select.h"
 #include "backends/cpu/program/kernel_select.h"
 #include "backends/cpu/program/step.h"
+#include "backends/cpu/quantized/peak.h"
 #include "proto/core/span.h"
 
 // Wakes several threads for a parallel region only if its estimated single-thread time is at least
@@ -438,15 +439,35 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
     return NULL;
 }
 
+// Returns the peak rate of dot products on one core. Measures it when it is first needed; if two
+// threads do so, either result will do.
+static double find_dot_rate(struct inf_cpu_device *device)
+{
+    double rate = atomic_load(&device->dot_rate);
+    if (rate > 0)
+        return rate;
+    rate = inf_q8_peak_measure(device->isa->q8->gemm);
+    atomic_store(&device->dot_rate, rate);
+    return rate;
+}
+
+static bool has_dot_products(const struct inf_cpu_step *step)
+{
+    return step->node->op == INF_OP_QCONV2D || step->node->op == INF_OP_QMATMUL;
+}
+
 uint32_t inf_cpu_program_profile(const struct inf_program *base, uint32_t slot,
                                  struct inf_step_profile *profile, uint32_t capacity)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
     const struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
+    struct inf_cpu_device *device = (struct inf_cpu_device *)base->device;
     for (uint32_t i = 0; i < program->step_count && i < capacity; i++)
-        profile[i] = (struct inf_step_profile){.node = steps[i].index,
-                                               .time_ns = steps[i].time_ns,
-                                               .kernel = steps[i].kernel,
-                                               .threads = steps[i].threads};
+        profile[i] = (struct inf_step_profile){
+            .node = steps[i].index,
+            .time_ns = steps[i].time_ns,
+            .kernel = steps[i].kernel,
+            .threads = steps[i].threads,
+            .dot_rate = has_dot_products(&steps[i]) ? find_dot_rate(device) : 0};
     return program->step_count;
 }

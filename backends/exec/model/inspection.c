@@ -206,6 +206,7 @@ void inf_inspection_report_node(const struct inf_inspection *inspection, uint32_
             report->kernel = profile->kernel;
             report->device = profile->device;
             report->threads = profile->threads;
+            report->dot_rate = profile->dot_rate;
         }
         start_ns += profile->time_ns;
     }

@@ -43,6 +43,7 @@ struct inf_node_report {
     uint64_t time_ns;            // 0: the node has no step of its own
     const char *kernel, *device; // static; "" if the node has no step of its own
     uint32_t threads;            // threads that computed the node; 0: not reported
+    double dot_rate;             // as in struct inf_step_profile
     // Statistics over the elements of the node's outputs, if values are kept and are floats.
     uint64_t nan_count, inf_count;
     double least, largest; // finite elements only; both are 0 if there are none

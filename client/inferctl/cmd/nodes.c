@@ -61,17 +61,20 @@ static const inferd_node **select_nodes(const struct node_list *list, bool all, 
 
 static void print_profile(const struct node_list *list, bool all, enum output_format format)
 {
-    static const char *const columns[] = {"node",  "operator", "device", "kernel", "threads", "ms",
-                                          "share", "gmacs_s",  "output", "inputs", "bytes"};
+    static const char *const columns[] = {"node",        "operator", "device", "kernel",
+                                          "threads",     "ms",       "share",  "gmacs_s",
+                                          "of_dot_peak", "output",   "inputs", "bytes"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     uint64_t total_ns = node_list_total_ns(list);
     size_t count;
     const inferd_node **nodes = select_nodes(list, all || format == OUTPUT_JSON, &count);
     for (size_t i = 0; i < count; i++) {
         const inferd_node *node = nodes[i];
-        char share[16];
+        char share[16], dot_share[16] = "";
         double part = total_ns > 0 ? (double)node->time_ns / (double)total_ns : 0;
         snprintf(share, sizeof share, "%.1f %%", part * 100);
+        if (node->dot_share > 0)
+            snprintf(dot_share, sizeof dot_share, "%.0f %%", node->dot_share * 100);
         table_text(table, node->name);
         table_text(table, node->op);
         table_text(table, node->device);
@@ -80,6 +83,7 @@ static void print_profile(const struct node_list *list, bool all, enum output_fo
         add_number(table, ms_of(node->time_ns));
         table_real(table, part, share);
         add_number(table, node->time_ns > 0 ? (double)node->macs / (double)node->time_ns : 0);
+        table_real(table, node->dot_share, dot_share);
         table_text(table, node->shape);
         table_text(table, node->inputs);
         table_whole(table, (int64_t)node->bytes, NULL);

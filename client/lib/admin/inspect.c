@@ -37,6 +37,7 @@ static void copy_node(inferd_node *to, const struct inf_node_entry *from)
     to->max_abs = from->max_abs;
     to->max_rel = from->max_rel;
     to->threads = from->threads;
+    to->dot_share = from->dot_share;
 }
 
 static enum inf_code handle_nodes(void *context, const union inf_message *message, bool final,

@@ -7,6 +7,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/quantized/peak.h"
 #include "proto/core/span.h"
 
 #define DEPTH     64
@@ -71,32 +72,10 @@ static double float_rate(const struct inf_nn_gemm *nn)
     return rate;
 }
 
-static void run_bytes(const void *loop, struct operands *operands)
+// Returns the rate of 8-bit loops, in 10^9 operations per second.
+static double byte_rate(const struct inf_q8_gemms *gemms)
 {
-    const struct inf_q8_gemms *q8 = loop;
-    const uint8_t *segments[1] = {(const uint8_t *)operands->a};
-    struct inf_q8_panel panel = {.segments = 1,
-                                 .quads = DEPTH,
-                                 .w = (const int8_t *)operands->w,
-                                 .bias = (const int32_t *)operands->bias,
-                                 .y_step = WIDTH_MAX,
-                                 .columns = 2 * q8->width,
-                                 .tile_depth = inf_tile_depth(DEPTH)};
-    struct inf_q8_gemm gemm = {
-        .a = segments, .pixels = q8->rows_max, .a_step = (size_t)4 * DEPTH, .y = operands->y};
-    q8->gemm[1][q8->rows_max - 1](&panel, &gemm);
-}
-
-static double byte_rate(const struct inf_q8_gemms *q8)
-{
-    if (q8 == NULL)
-        return 0;
-    if (q8->begin != NULL)
-        q8->begin(inf_tile_depth(DEPTH));
-    double rate = measure_rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH);
-    if (q8->end != NULL)
-        q8->end();
-    return rate;
+    return gemms != NULL ? 2e-9 * inf_q8_peak_measure(gemms) : 0;
 }
 
 struct tool_peaks tool_peaks(void)

@@ -137,6 +137,21 @@ Test(cpu, reports_the_isa_level_that_it_is_limited_to)
     }
 }
 
+Test(cpu, takes_the_best_level_that_is_present_up_to_a_named_one)
+{
+    const struct inf_isa *best = NULL;
+    unsigned level = 0;
+    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+        if (row->present()) {
+            best = &row->isa;
+            cr_expect_eq(inf_isa_level(level++), best);
+        }
+        cr_expect_eq(inf_isa_at_most(row->isa.name), best, "%s", row->isa.name);
+    }
+    cr_expect_null(inf_isa_level(level));
+    cr_expect_eq(inf_isa_best(), best);
+}
+
 Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
 {
     cr_assert_geq(inf_cores_usable(), 1u);
@@ -336,7 +351,35 @@ Test(cpu, names_the_kernel_and_its_time_in_a_profile)
     cr_assert_str_eq(step.kernel, inf_isa_best()->nn->fast ? "1x1" : "xnn_conv2d_1x1");
     cr_assert_eq(step.node, single.node);
     cr_assert_gt(step.time_ns, 0u);
+    cr_assert_eq(step.dot_rate, 0, "it has no dot products of bytes");
     cr_assert_eq(inf_program_profile(program, 0, NULL, 0), 1u);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, says_the_peak_of_dot_products_in_a_profile)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    struct inf_blob *w = inf_blob_create(8 * 4);
+    struct buffer x = {0};
+    struct buffer y;
+    struct inf_step_profile step = {0}, again = {0};
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_U8, &INF_SHAPE(1, 8));
+    cr_assert_eq(inf_graph_add_const(single.graph, "w", INF_DTYPE_I8, &INF_SHAPE(8, 4), w,
+                                     &single.operands[single.count++], NULL),
+                 INF_OK);
+    add_node(&single, INF_OP_QMATMUL)->qmatmul.dtype = INF_DTYPE_I32;
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_program *program = program_of(device, &single, 1);
+    cr_assert_eq(run_program(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
+    cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
+    cr_expect_gt(step.dot_rate, 1e8);
+    cr_expect_lt(step.dot_rate, 1e13);
+    cr_assert_eq(inf_program_profile(program, 0, &again, 1), 1u);
+    cr_expect_eq(again.dot_rate, step.dot_rate, "it is measured once");
     inf_program_destroy(&program);
     inf_device_unref(&device);
     inf_graph_destroy(&single.graph);

@@ -59,6 +59,7 @@ static const struct wire_field node_fields[] = {
     WIRE_VALUE(inf_node_entry, inf_count), WIRE_VALUE(inf_node_entry, min),
     WIRE_VALUE(inf_node_entry, max),       WIRE_VALUE(inf_node_entry, max_abs),
     WIRE_VALUE(inf_node_entry, max_rel),   WIRE_VALUE(inf_node_entry, threads),
+    WIRE_VALUE(inf_node_entry, dot_share),
 };
 
 static const struct wire_field server_status_fields[] = {

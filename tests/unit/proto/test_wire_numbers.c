@@ -308,7 +308,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "string name=1; string op=2; string kernel=3; string device=4; string shape=5; "
          "string inputs=6; uint64 start_ns=7; uint64 time_ns=8; uint64 macs=9; uint64 bytes=10; "
          "uint64 nan_count=11; uint64 inf_count=12; double min=13; double max=14; "
-         "double max_abs=15; double max_rel=16; string verdict=17; uint32 threads=18; "},
+         "double max_abs=15; double max_rel=16; string verdict=17; uint32 threads=18; "
+         "double dot_share=19; "},
         {&inference__status__descriptor, "inference.Status",
          "int32 code=1; string message=2; uint32 reason=100; uint32 retry_after_ms=101; "
          "string model=102; string version=103; string tensor=104; string expected=105; "

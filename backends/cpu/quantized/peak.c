@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the peak rate of dot products of bytes: the best of several tries, because other
+// programs only slow a try down.
+#include "backends/cpu/quantized/peak.h"
+
+#include "backends/base/clock.h"
+#include "proto/core/span.h"
+
+// Groups of four bytes in an operand. The weights of a panel then take a fourth of an L1 cache of
+// 32 KiB.
+#define QUADS  64
+#define ROUNDS 500
+#define TRIES  8
+
+double inf_q8_peak_measure(const struct inf_q8_gemms *gemms)
+{
+    // Zeros, which are valid operands. Levels that widen bytes read two bytes for each.
+    static _Alignas(64) const int8_t w[4 * QUADS * INF_Q8_PANEL_COLUMNS_MAX];
+    static const uint8_t x[2 * 4 * QUADS * INF_Q8_ROWS_MAX];
+    static const int32_t bias[INF_Q8_PANEL_COLUMNS_MAX];
+    int32_t y[INF_Q8_ROWS_MAX * INF_Q8_PANEL_COLUMNS_MAX];
+    const uint8_t *segments[1] = {x};
+    const struct inf_q8_panel panel = {.segments = 1,
+                                       .quads = QUADS,
+                                       .w = w,
+                                       .bias = bias,
+                                       .y_step = INF_Q8_PANEL_COLUMNS_MAX,
+                                       .columns = 2 * gemms->width,
+                                       .tile_depth = inf_tile_depth(QUADS)};
+    const struct inf_q8_gemm gemm = {
+        .a = segments, .pixels = gemms->rows_max, .a_step = (size_t)2 * 4 * QUADS, .y = y};
+    uint64_t least_ns = UINT64_MAX;
+    if (gemms->begin != NULL)
+        gemms->begin(panel.tile_depth);
+    for (int try = 0; try < TRIES; try++) {
+        uint64_t start_ns = inf_clock_ns();
+        for (int round = 0; round < ROUNDS; round++)
+            gemms->gemm[1][gemms->rows_max - 1](&panel, &gemm);
+        least_ns = INF_MIN(least_ns, inf_clock_ns() - start_ns);
+    }
+    if (gemms->end != NULL)
+        gemms->end();
+    double macs = (double)ROUNDS * 4 * QUADS * (double)(gemms->rows_max * 2 * gemms->width);
+    return macs * 1e9 / (double)INF_MAX(least_ns, 1);
+}
