@@ -53,8 +53,11 @@ static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale,
     return add_node(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
 }
 
-// Adds a convolution of x with a filter of bytes that are dequantised per channel. If `depthwise`,
-// each channel has its own filter.
+// Number of scales of the filter that add_convolution() added last.
+static size_t scale_count;
+
+// Adds a convolution of x with a filter of bytes that are dequantised per channel, or with one scale.
+// If `depthwise`, each channel has its own filter.
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
 {
     const struct inf_shape each = INF_SHAPE(CHANNELS);
@@ -69,8 +72,11 @@ static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthw
         scales[i] = (float)(1 + draw_bits() % 100) * 1e-4f;
         bias[i] = (float)(draw_bits() % 100) * 0.01f - 0.5f;
     }
-    const uint32_t of_w[] = {add_constant(graph, INF_DTYPE_I8, &shape, w),
-                             add_constant(graph, INF_DTYPE_F32, &each, scales)};
+    scale_count = draw_bits() % 2 == 0 ? 1 : CHANNELS;
+    const struct inf_shape one = {0};
+    const uint32_t of_w[] = {
+        add_constant(graph, INF_DTYPE_I8, &shape, w),
+        add_constant(graph, INF_DTYPE_F32, scale_count == 1 ? &one : &each, scales)};
     uint32_t filter = add_node(graph, INF_OP_DEQUANTIZE, of_w, 2, &node);
     graph->nodes[node].attrs.dequantize.axis = depthwise ? 2 : 3;
     const uint32_t inputs[] = {x, filter, add_constant(graph, INF_DTYPE_F32, &each, bias)};
@@ -202,6 +208,10 @@ Test(quantize, bytes_give_what_floats_gave_but_for_a_step)
         cr_assert_not(fused);
         run_passes(ref, after, 0, ops[form], is, &fused);
         cr_assert(fused, "form %d", form);
+        for (uint32_t i = 0; i < after->node_count && ops[form] == INF_OP_QCONV2D; i++)
+            if (after->nodes[i].op == INF_OP_QCONV2D)
+                cr_expect_eq(inf_shape_elements(&after->values[after->nodes[i].inputs[5]].shape),
+                             scale_count);
         for (size_t i = 0; i < INF_ARRAY_LENGTH(was); i++) {
             float steps = fabsf(was[i] - is[i]) / Y_SCALE;
             bool exact = form == FORM_ADD || form == FORM_FUNCTION;

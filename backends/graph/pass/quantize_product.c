@@ -107,15 +107,17 @@ static bool find_product(struct inf_rewrite *rewrite, struct product *product)
     return true;
 }
 
-// Adds the constants of the product on bytes: one factor per channel, scale(x) * scale(w) /
-// scale(y), and the bias in units of scale(x) * scale(w). If there is no bias, *out_bias is
+// Adds the constants of the product on bytes: one factor for each scale of the weights, scale(x) *
+// scale(w) / scale(y), and the bias in units of scale(x) * scale(w). If there is no bias, *out_bias is
 // INF_VALUE_NONE.
 static enum inf_code add_terms(struct inf_rewrite *rewrite, const struct product *product,
                                uint32_t *out_scale, uint32_t *out_bias)
 {
     const char *name = rewrite->graph->nodes[product->match.node].name;
     const struct inf_shape shape = INF_SHAPE((int64_t)product->channels);
-    struct inf_blob *scale = inf_blob_create(product->channels * sizeof(float));
+    // Weights with one scale have one factor for all channels.
+    const struct inf_shape scale_shape = INF_SHAPE((int64_t)product->w.scale_count);
+    struct inf_blob *scale = inf_blob_create(product->w.scale_count * sizeof(float));
     struct inf_blob *bias = inf_blob_create(product->channels * sizeof(int32_t));
     if (scale == NULL || bias == NULL) {
         inf_blob_unref(&scale);
@@ -126,11 +128,12 @@ static enum inf_code add_terms(struct inf_rewrite *rewrite, const struct product
         float each = product->x.scales[0] * product->w.scales[product->w.scale_count == 1 ? 0 : i];
         double term =
             product->bias != NULL ? nearbyint((double)product->bias[i] / (double)each) : 0;
-        ((float *)scale->data)[i] = each / product->match.y.scales[0];
+        if (i < product->w.scale_count)
+            ((float *)scale->data)[i] = each / product->match.y.scales[0];
         ((int32_t *)bias->data)[i] = (int32_t)fmin(fmax(term, INT32_MIN), INT32_MAX);
     }
     enum inf_code code =
-        inf_rewrite_add_const(rewrite, name, INF_DTYPE_F32, &shape, scale, out_scale);
+        inf_rewrite_add_const(rewrite, name, INF_DTYPE_F32, &scale_shape, scale, out_scale);
     *out_bias = INF_VALUE_NONE;
     if (code != INF_OK || product->bias == NULL) {
         inf_blob_unref(&bias);
