@@ -25,6 +25,9 @@
 // by FOLD_GROWTH_MAX.
 #define FOLD_BYTES_MAX  ((size_t)64 << 20)
 #define FOLD_GROWTH_MAX 4u
+// Constants of bytes that become at least so many bytes of floats stay bytes, to save memory, if only
+// element-wise operators read them: each run then converts them.
+#define TABLE_BYTES_MIN ((size_t)64 << 10)
 
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
 {
@@ -136,6 +139,25 @@ static bool is_dequantized_bytes(const struct inf_graph *graph, const struct inf
            inf_dtype_size(graph->values[node->inputs[0]].dtype) == 1;
 }
 
+// Returns true if the node makes a large table of floats that only element-wise operators read.
+static bool makes_table(const struct inf_graph *graph, const struct inf_node *node)
+{
+    const struct inf_value *table = &graph->values[node->outputs[0]];
+    size_t size_bytes;
+    if (!is_dequantized_bytes(graph, node) ||
+        !inf_shape_bytes(&table->shape, table->dtype, &size_bytes) || size_bytes < TABLE_BYTES_MIN)
+        return false;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (graph->outputs[i].value == node->outputs[0])
+            return false;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].inputs[k] == node->outputs[0] &&
+                graph->nodes[i].op != INF_OP_BINARY)
+                return false;
+    return true;
+}
+
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -150,7 +172,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
         bool known = node->op == INF_OP_SHAPE
                          ? inf_shape_known(&graph->values[node->inputs[0]].shape)
                          : has_const_inputs(graph, node);
-        if (rewrite->keep_bytes && is_dequantized_bytes(graph, node))
+        if ((rewrite->keep_bytes && is_dequantized_bytes(graph, node)) || makes_table(graph, node))
             continue;
         if (!known || !afford_work(rewrite, node) || !measure_outputs(rewrite, i))
             continue;

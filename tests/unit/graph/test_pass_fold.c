@@ -435,3 +435,33 @@ Test(shared_filters, are_copied_within_a_budget)
         inf_graph_destroy(&graph);
     }
 }
+
+// Adds x + dequantize(a constant of `count` bytes), or the concatenation of both.
+static void add_table(struct inf_graph *graph, const char *name, enum inf_op reader, int64_t count)
+{
+    uint32_t x = add_input(graph, name, INF_DTYPE_F32, INF_SHAPE(count));
+    uint32_t bytes = add_constant(graph, INF_DTYPE_U8, INF_SHAPE(count), NULL);
+    uint32_t table = node(graph, INF_OP_DEQUANTIZE, name, bytes, floats(graph, SCALAR, 0.5));
+    add_output(graph, name, node(graph, reader, name, x, table));
+}
+
+Test(fold_constants, large_tables_of_bytes_for_element_wise_operators_stay_bytes)
+{
+    const int64_t large = (64 << 10) / (int64_t)sizeof(float);
+    struct inf_graph *graph = new_graph();
+    add_table(graph, "large", INF_OP_BINARY, large);
+    add_table(graph, "small", INF_OP_BINARY, large - 1);
+    add_table(graph, "joined", INF_OP_CONCAT, large);
+    uint32_t bytes = add_constant(graph, INF_DTYPE_U8, INF_SHAPE(large), NULL);
+    add_output(graph, "out",
+               node(graph, INF_OP_DEQUANTIZE, "out", bytes, floats(graph, SCALAR, 1)));
+    run_only(graph, INF_PASS_FOLD_CONSTANTS);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        left += graph->nodes[i].op == INF_OP_DEQUANTIZE;
+        if (graph->nodes[i].op == INF_OP_DEQUANTIZE)
+            cr_expect_str_eq(graph->nodes[i].name, "large");
+    }
+    cr_expect_eq(left, 1u);
+    inf_graph_destroy(&graph);
+}
