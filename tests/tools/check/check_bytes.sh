@@ -1,33 +1,59 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check_bytes.sh RUN_MODELS MANIFEST... : the 8-bit outputs of cpu and vulkan are those of ref to
-# the bit, on cpu with every instruction set. A manifest that is not there is left out.
+# the bit, on cpu at every ISA level of the processor. Of each manifest the models with 8-bit
+# outputs run. A manifest that is not there is left out.
 set -eu
 
 # Means and resizing are computed in floats, in double on ref: exact halves may be rounded to either
 # side. So may sums on vulkan, which adds floats in another order.
 known='op-resize_bilinear-half_pixel-int8 bytes-average_pool_2d bytes-mean-0 bytes-mean-1'
+# A level that the processor lacks is the level below it, and a level of another architecture is
+# refused with status 2, as a device that is not there.
+levels='baseline avx2 avx_vnni avx512 avx512_vnni avx512_bf16 neon neon_dotprod auto'
 
 run_models=$1
 shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 status=0
+
+# Prints the name of a manifest of those models of manifest $1 that have 8-bit outputs: $1 itself if
+# it does not say the types of its outputs, else a manifest in folder $2, which links to the folders
+# of the models.
+select_models() {
+    python3 - "$1" "$2" <<'END'
+import json, os, sys
+source, out = sys.argv[1:]
+models = json.load(open(source))['models']
+types = [{value.get('dtype') for case in model['cases'] for value in case['outputs']}
+         for model in models]
+if None in set().union(*types):
+    sys.exit(print(source))
+models = [model for model, found in zip(models, types) if found & {'int8', 'uint8'}]
+json.dump({'models': models}, open(out + '/manifest.json', 'w'))
+folder = os.path.dirname(os.path.realpath(source))
+for name in {model['model'].split('/')[0] for model in models}:
+    os.symlink(os.path.join(folder, name), os.path.join(out, name))
+print(out + '/manifest.json')
+END
+}
+
 for manifest; do
     [ -r "$manifest" ] || continue
     tested=
-    for device in ref baseline avx2 avx512 auto vulkan; do
+    mkdir "$folder/models"
+    selected=$(select_models "$manifest" "$folder/models")
+    for device in ref $levels vulkan; do
         mkdir "$folder/$device"
-        set -- --backend cpu
         case $device in
-        ref) set -- --backend ref ;;
-        auto) ;;
-        vulkan) set -- --backend vulkan ;;
+        ref | vulkan) set -- --backend "$device" ;;
+        auto) set -- --backend cpu ;;
         *) set -- --backend cpu --isa-max "$device" ;;
         esac
-        # An instruction set or a device that is not there is refused with status 2.
         code=0
-        "$run_models" "$manifest" "$@" --write "$folder/$device" >/dev/null 2>&1 || code=$?
+        "$run_models" "$selected" "$@" --write "$folder/$device" >/dev/null \
+            2>&1 || code=$?
         [ "$code" -lt 2 ] || continue
         for model in $known; do
             rm -f "$folder/$device/$model".*
