@@ -56,8 +56,8 @@ static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale,
 // Number of scales of the filter that add_convolution() added last.
 static size_t scale_count;
 
-// Adds a convolution of x with a filter of bytes that are dequantised per channel, or with one scale.
-// If `depthwise`, each channel has its own filter.
+// Adds a convolution of x with a filter of bytes that are dequantised per channel, or with one
+// scale. If `depthwise`, each channel has its own filter.
 static uint32_t add_convolution(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
 {
     const struct inf_shape each = INF_SHAPE(CHANNELS);

@@ -14,10 +14,10 @@
 #include "backends/cpu/native/fused_chain.h"
 #include "backends/cpu/native/row_pipeline.h"
 #include "backends/cpu/program/device.h"
+#include "backends/cpu/program/dot_peak.h"
 #include "backends/cpu/program/fusion_select.h"
 #include "backends/cpu/program/kernel_select.h"
 #include "backends/cpu/program/step.h"
-#include "backends/cpu/quantized/peak.h"
 #include "proto/core/span.h"
 
 // Wakes several threads for a parallel region only if its estimated single-thread time is at least
@@ -446,7 +446,7 @@ static double find_dot_rate(struct inf_cpu_device *device)
     double rate = atomic_load(&device->dot_rate);
     if (rate > 0)
         return rate;
-    rate = inf_q8_peak_measure(device->isa->q8->gemm);
+    rate = inf_cpu_dot_peak_measure(device->isa->q8->gemm);
     atomic_store(&device->dot_rate, rate);
     return rate;
 }

@@ -7,7 +7,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/cpu/kernels/isa.h"
-#include "backends/cpu/quantized/peak.h"
+#include "backends/cpu/program/dot_peak.h"
 #include "proto/core/span.h"
 
 #define DEPTH     64
@@ -75,7 +75,7 @@ static double float_rate(const struct inf_nn_gemm *nn)
 // Returns the rate of 8-bit loops, in 10^9 operations per second.
 static double byte_rate(const struct inf_q8_gemms *gemms)
 {
-    return gemms != NULL ? 2e-9 * inf_q8_peak_measure(gemms) : 0;
+    return gemms != NULL ? 2e-9 * inf_cpu_dot_peak_measure(gemms) : 0;
 }
 
 struct tool_peaks tool_peaks(void)

@@ -6,8 +6,8 @@
 #include "backends/graph/pass/pass.h"
 #include "tests/unit/graph/graph_kit.h"
 
-// An evaluator that can only add two INT32 lists, fill FP32 tensors and dequantise zeros. It refuses
-// all other nodes.
+// An evaluator that can only add two INT32 lists, fill FP32 tensors and dequantise zeros. It
+// refuses all other nodes.
 static inline enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
                                           uint32_t index, struct inf_blob *const *outputs,
                                           const atomic_bool *cancelled, struct inf_error *err)

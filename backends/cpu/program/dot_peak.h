@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The peak rate of dot products of bytes.
-#ifndef INF_BACKENDS_CPU_QUANTIZED_PEAK_H
-#define INF_BACKENDS_CPU_QUANTIZED_PEAK_H
+#ifndef INF_BACKENDS_CPU_PROGRAM_DOT_PEAK_H
+#define INF_BACKENDS_CPU_PROGRAM_DOT_PEAK_H
 
 #include "backends/cpu/kernels/q8.h"
 
 // Returns the multiply-adds per second that these loops reach on the calling thread, with all sums
 // in registers and operands in the L1 cache. Computes for some milliseconds.
-double inf_q8_peak_measure(const struct inf_q8_gemms *gemms);
+double inf_cpu_dot_peak_measure(const struct inf_q8_gemms *gemms);
 
 #endif

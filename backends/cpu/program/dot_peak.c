@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the peak rate of dot products of bytes: the best of several tries, because other
 // programs only slow a try down.
-#include "backends/cpu/quantized/peak.h"
+#include "backends/cpu/program/dot_peak.h"
 
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
@@ -12,7 +12,7 @@
 #define ROUNDS 500
 #define TRIES  8
 
-double inf_q8_peak_measure(const struct inf_q8_gemms *gemms)
+double inf_cpu_dot_peak_measure(const struct inf_q8_gemms *gemms)
 {
     // Zeros, which are valid operands. Levels that widen bytes read two bytes for each.
     static _Alignas(64) const int8_t w[4 * QUADS * INF_Q8_PANEL_COLUMNS_MAX];
