@@ -25,8 +25,8 @@
 // by FOLD_GROWTH_MAX.
 #define FOLD_BYTES_MAX  ((size_t)64 << 20)
 #define FOLD_GROWTH_MAX 4u
-// Constants of bytes that become at least so many bytes of floats stay bytes, to save memory, if only
-// element-wise operators read them: each run then converts them.
+// Constants of bytes that become at least so many bytes of floats stay bytes, to save memory, if
+// only element-wise operators read them: each run then converts them.
 #define TABLE_BYTES_MIN ((size_t)64 << 10)
 
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
