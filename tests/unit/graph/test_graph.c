@@ -485,6 +485,10 @@ Test(graph, compacting_shares_names_and_small_constants_and_changes_nothing_else
     uint32_t first = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
     uint32_t second = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
     node(graph, INF_OP_CONCAT, "sum", 1, same, other);
+    // So many different constants that some of them meet in the hash table.
+    uint32_t different = graph->value_count;
+    for (int i = 0; i < 100; i++)
+        floats(graph, SCALAR, (float)i);
     struct inf_graph *inner = make_softmax(INF_SHAPE(2));
     uint32_t index;
     cr_assert_eq(inf_graph_add_subgraph(graph, &inner, &index, NULL), INF_OK);
@@ -496,6 +500,8 @@ Test(graph, compacting_shares_names_and_small_constants_and_changes_nothing_else
     cr_expect_eq(graph->values[same].data, graph->values[1].data);
     cr_expect_neq(graph->values[other].data, graph->values[1].data);
     cr_expect_neq(graph->values[first].data, graph->values[second].data);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_expect_eq(*(const float *)graph->values[different + i].data->data, (float)i);
     cr_expect_eq(graph->nodes[1].inputs, graph->nodes[0].outputs + 1, "lists lie together");
     cr_expect_eq(graph->subgraphs[0]->nodes[1].inputs, graph->subgraphs[0]->nodes[0].outputs + 1);
     free(before);
