@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "backends/import/common/description_bytes.h"
+#include "backends/saved/saved_graph.h"
+#include "daemon/load/source/read_files.h"
 #include "proto/core/span.h"
 
 static struct inf_device *find_device(const struct inf_device_list *devices, const char *name)
@@ -65,6 +67,22 @@ static enum inf_code check_complete(const struct inf_saved_plan *saved, struct i
                     : inf_fail(err, INF_INVALID, "a constant has neither bytes nor packed weights");
 }
 
+// Splits what the load added to the plan: the size of the list of files, the list, and the
+// description of the model, if it has one.
+static enum inf_code take_extra(struct inf_kept_plan *kept, struct inf_error *err)
+{
+    struct inf_saved_rest rest = {kept->saved.extra, kept->saved.extra_bytes};
+    uint64_t files_bytes;
+    if (!inf_saved_take(&rest, &files_bytes, sizeof files_bytes) || files_bytes > rest.left)
+        return inf_fail(err, INF_INVALID, "its list of files is damaged");
+    kept->files = rest.at;
+    kept->files_bytes = (size_t)files_bytes;
+    if (rest.left == files_bytes)
+        return INF_OK;
+    return inf_description_decode(&kept->description, rest.at + files_bytes,
+                                  rest.left - (size_t)files_bytes, err);
+}
+
 // Makes a plan ready to use whose file was read. Frees it if that fails.
 static enum inf_code prepare_plan(struct inf_kept_plan *kept, const struct inf_device_list *devices,
                                   struct inf_error *err)
@@ -73,8 +91,8 @@ static enum inf_code prepare_plan(struct inf_kept_plan *kept, const struct inf_d
     enum inf_code code = adopt_forms(kept, devices, err);
     if (code == INF_OK)
         code = check_complete(saved, err);
-    if (code == INF_OK && saved->extra != NULL)
-        code = inf_description_decode(&kept->description, saved->extra, saved->extra_bytes, err);
+    if (code == INF_OK)
+        code = take_extra(kept, err);
     if (code != INF_OK)
         inf_kept_plan_fini(kept);
     return code;
@@ -213,8 +231,7 @@ bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_serv
 struct keeping {
     const struct inf_served *served;
     const struct inf_plan_facts *facts;
-    void *extra; // description of the model; NULL: none
-    size_t extra_bytes;
+    struct inf_saved_bytes extra; // what take_extra() splits
     struct inf_plan_cache *plans; // NULL: the plan goes to the file `name`
     int directory_fd;
     const char *name;
@@ -303,8 +320,8 @@ static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY
     struct keeping *keeping = context;
     struct inf_saved_plan saved = {.facts = *keeping->facts,
                                    .graph = (struct inf_graph *)(uintptr_t)kept->graph,
-                                   .extra = keeping->extra,
-                                   .extra_bytes = keeping->extra_bytes};
+                                   .extra = keeping->extra.data,
+                                   .extra_bytes = keeping->extra.size};
     struct inf_constant_use *uses = calloc(kept->uses->count + 1, sizeof *uses);
     saved.forms = calloc(kept->uses->count + 1, sizeof *saved.forms);
     saved.classes = calloc((size_t)kept->class_count + 1, sizeof *saved.classes);
@@ -319,19 +336,40 @@ static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY
     free(saved.classes);
 }
 
+static void append_part(struct inf_saved_bytes *extra, void *part, size_t size)
+{
+    if (part != NULL)
+        inf_saved_append(extra, part, size);
+    extra->failed = extra->failed || part == NULL;
+    free(part);
+}
+
+// Writes what the load adds to the plan. Sets extra->failed if there is no memory, or if it is not
+// known which files the load has read.
+static void make_extra(struct inf_saved_bytes *extra, const struct inf_served *served)
+{
+    size_t size = 0;
+    void *files = served->files != NULL ? inf_read_files_encode(served->files, &size) : NULL;
+    uint64_t files_bytes = size;
+    inf_saved_append(extra, &files_bytes, sizeof files_bytes);
+    append_part(extra, files, size);
+    if (served->description != NULL) {
+        void *description = inf_description_encode(served->description, &size);
+        append_part(extra, description, size);
+    }
+}
+
 // Lists what the model can keep, and stores it.
 static enum inf_code lend_model(struct keeping *keeping, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_served *served = keeping->served;
     keeping->code =
         inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a plan");
-    if (served->description != NULL) {
-        keeping->extra = inf_description_encode(served->description, &keeping->extra_bytes);
-        if (keeping->extra == NULL)
-            return keeping->code;
-    }
-    enum inf_code code = inf_model_lend(served->model, keep_model, keeping, err);
-    free(keeping->extra);
+    make_extra(&keeping->extra, served);
+    enum inf_code code = keeping->extra.failed
+                             ? keeping->code
+                             : inf_model_lend(served->model, keep_model, keeping, err);
+    free(keeping->extra.data);
     return code != INF_OK ? code : keeping->code;
 }
 

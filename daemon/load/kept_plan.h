@@ -15,6 +15,9 @@ struct inf_kept_plan {
     // What the model's file says about itself; one reference, which the caller may take; NULL:
     // nothing.
     struct inf_model_description *description;
+    // The list of the files that the load has read, for inf_read_files_decode(); part of `saved`.
+    const void *files;
+    size_t files_bytes;
     // What devices adopted, one reference each: the packs that a compilation finds. NULL: that form
     // was not adopted.
     struct inf_blob_form **forms;

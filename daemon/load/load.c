@@ -87,8 +87,9 @@ static enum inf_code create_served(struct inf_load *load, struct inf_error *err)
     load->served = served;
     atomic_init(&served->references, 1);
     served->stamp = load->location.stamp;
+    served->files = inf_read_files_ref(load->files != NULL ? load->files : load->job->base->files);
     served->config = load->config;
-    served->config_stamp = load->location.config_stamp;
+    atomic_init(&served->config_stamp, load->location.config_stamp);
     snprintf(served->name, sizeof served->name, "%s", load->job->name);
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
@@ -126,18 +127,26 @@ static enum inf_code create_served(struct inf_load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// Compares the file that was found with the served model. If file and settings are unchanged, sets
-// job->model.unchanged. If only the settings changed, the load takes the graph of the served model.
-static void compare_known(struct inf_load *load)
+// Compares the files that were found with those that the served or idle model was loaded from. If
+// they and the settings are unchanged, sets job->model.unchanged. If only the settings changed, the
+// load takes the graph of the served model.
+static void compare_known(struct inf_load *load) INF_MAY_BLOCK
 {
     struct inf_load_job *job = load->job;
     struct inf_served *known = job->model.known;
-    if (known == NULL || known->stamp != load->location.stamp ||
-        strcmp(known->version, load->location.version) != 0)
+    char name[INF_READ_FILES_NAME];
+    if (job->model.known_files == NULL)
         return;
+    if (inf_read_files_find_changed(job->model.known_files, &load->location, name)) {
+        inf_log(load->options->log, INF_LOG_INFO, "model files changed name=%s file=%s", job->name,
+                name[0] != '\0' ? name : load->location.file);
+        return;
+    }
+    uint64_t config_stamp =
+        known != NULL ? atomic_load(&known->config_stamp) : job->model.known_config_stamp;
     job->model.unchanged =
-        known->config_stamp == load->location.config_stamp && !job->model.rereads_settings;
-    if (!job->model.unchanged)
+        config_stamp == load->location.config_stamp && !job->model.rereads_settings;
+    if (!job->model.unchanged && known != NULL)
         job->base = inf_served_ref(known);
 }
 
@@ -323,10 +332,9 @@ static enum inf_code run_load(struct inf_load *load, struct inf_error *err)
     // If only the settings `versions` or `labels` changed, the loaded version stays as it is.
     job->model.unchanged = job->base != NULL && job->base == job->model.known &&
                            inf_model_config_loads_same(&load->config, &job->base->config);
-    // The next load compares the file with the settings that are in effect. Only the thread of the
-    // loader uses the stamp of a served model.
+    // The next load compares the file with the settings that are in effect.
     if (job->model.unchanged) {
-        job->base->config_stamp = load->location.config_stamp;
+        atomic_store(&job->base->config_stamp, load->location.config_stamp);
         return INF_OK;
     }
     INF_TRY(reserve_room(load, err));
@@ -374,7 +382,8 @@ enum inf_code inf_load_model(struct inf_load_job *job, const struct inf_load_opt
     inf_load_source_end_save(&load, code, err);
     if (load.journal_key != 0)
         inf_load_journal_end(options->journal, load.journal_key);
-    inf_read_files_destroy(&load.files);
+    inf_read_files_close(load.files);
+    inf_read_files_unref(&load.files);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
     inf_model_description_unref(&load.description);

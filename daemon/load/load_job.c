@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backends/base/cancel.h"
+#include "daemon/load/source/read_files.h"
 
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind)
 {
@@ -54,6 +55,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     case INF_LOAD_JOB_MODEL:
         inf_served_unref(&self->model.served);
         inf_served_unref(&self->model.known);
+        inf_read_files_unref(&self->model.known_files);
         free(self->model.decision);
         if (self->model.directory_fd >= 0)
             close(self->model.directory_fd);

@@ -65,17 +65,23 @@ struct inf_load_model_job {
     struct inf_device *default_device;
     struct inf_model_config config; // settings that admins set for this model
     bool config_complete;           // true: `config` has all settings, so no file is read
-    bool precision_requested;       // true: decide about the precision; false: keep that of `base`
-    struct inf_place_rules rules;   // rules for choosing a device for the model
+    // Not used by the loader: the settings that the admin asks for with a placement; `config` has
+    // them too.
+    struct inf_model_config asked;
+    bool precision_requested;     // true: decide about the precision; false: keep that of `base`
+    struct inf_place_rules rules; // rules for choosing a device for the model
     // Result of an earlier race, which the placement uses instead of choosing again; owned. NULL:
     // none.
     struct inf_place_decision *decision;
     // Input shapes with which clients ran the model, to be compiled too; "": none.
     char shapes[INF_SERVED_SHAPES_TEXT];
-    // The version that is served at present. If its file is unchanged, the load is skipped. NULL:
-    // always load.
+    // The version that is served at present; NULL: the model is idle, or the load is never skipped.
     struct inf_served *known;
-    bool rereads_settings; // the settings file is read even if it and the model are unchanged
+    // The files that the served or idle model was loaded from; one reference. If they and its
+    // settings are unchanged, the load is skipped. NULL: always load.
+    struct inf_read_files *known_files;
+    uint64_t known_config_stamp; // stamp of the settings of an idle model
+    bool rereads_settings;       // the settings file is read even if it and the model are unchanged
 
     // True: the files are copied into the repository first, and the model is loaded from there. The
     // loader then clears `path` and closes `directory_fd`.
@@ -91,7 +97,7 @@ struct inf_load_model_job {
     // The members below are the outcome of the job, which the loader sets.
     enum inf_room_answer room;          // whether there was room in the budget of memory
     struct inf_model_versions versions; // the versions to serve; only set if `pin` is ""
-    bool unchanged;                     // `known` is still up to date
+    bool unchanged;                     // what is served or idle is still up to date
     // `access` is set, even if the load failed later. `access_failed`: the settings that say who
     // may use the model cannot be read.
     bool has_access, access_failed;

@@ -196,6 +196,11 @@ static bool find_ahead(struct inf_kept_plan *kept,
                                             options->devices, &err);
     if (code == INF_OK) {
         code = check_contents(kept->saved.key, question, &err);
+        // The files have the contents that they had on the machine that made the plan, but are
+        // other ones.
+        if (code == INF_OK)
+            code =
+                inf_read_files_decode(question->files, kept->files, kept->files_bytes, false, &err);
         if (code != INF_OK)
             inf_kept_plan_fini(kept);
     }
@@ -210,12 +215,28 @@ static bool find_ahead(struct inf_kept_plan *kept,
     return code == INF_OK;
 }
 
+static bool find_kept(struct inf_kept_plan *kept, uint64_t key,
+                      const struct inf_load_plan_question *question) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = question->options;
+    struct inf_error err = {0};
+    if (key == 0 || !inf_kept_plan_find(kept, options->plans, key, options->devices, options->log))
+        return false;
+    if (inf_read_files_decode(question->files, kept->files, kept->files_bytes, true, &err) ==
+        INF_OK)
+        return true;
+    inf_log(options->log, INF_LOG_INFO,
+            "plan is of other files, the model is read instead name=%s reason=\"%s\"",
+            question->name, err.text);
+    inf_kept_plan_fini(kept);
+    return false;
+}
+
 bool inf_load_plan_find(struct inf_kept_plan *kept, bool *ahead, uint64_t key,
                         const struct inf_load_plan_question *question)
 {
-    const struct inf_load_options *options = question->options;
     *ahead = false;
-    if (key != 0 && inf_kept_plan_find(kept, options->plans, key, options->devices, options->log))
+    if (find_kept(kept, key, question))
         return true;
     *ahead = question->in_repository && find_ahead(kept, question);
     return *ahead;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a load gets the plan of a model from: the cache of earlier loads, or a file that was made
 // ahead (inferctl compile) and lies beside the model's file. A plan in the cache is found by the
-// identity and times of the model's files, so that they need not be read. A plan beside the model
+// identity and time of the model's file, and lists those of all files that the load has read, so
+// that they need not be read. A plan beside the model
 // may come from another machine, so it is found by their contents.
 #ifndef INF_DAEMON_LOAD_LOAD_PLAN_H
 #define INF_DAEMON_LOAD_LOAD_PLAN_H
 
 #include "daemon/load/kept_plan.h"
 #include "daemon/load/load_job.h"
+#include "daemon/load/source/read_files.h"
 
 // The model whose plan is wanted.
 struct inf_load_plan_question {
@@ -15,13 +17,15 @@ struct inf_load_plan_question {
     const struct inf_model_location *location;
     const struct inf_model_config *config;
     const struct inf_load_options *options;
+    // The files that the load reads. If a plan is found, it gets those that the plan was made of.
+    struct inf_read_files *files;
     // True: the model is in the repository, so a plan beside it may be used. A client that sends a
     // model from elsewhere could send a plan of its own beside it.
     bool in_repository;
 };
 
-// Returns the key of the model's plan in the cache: it names the files, the settings that change
-// what a plan has, and the devices. 0: plans are not kept.
+// Returns the key of the model's plan in the cache: it names the model's file, the settings that
+// change what a plan has, and the devices. 0: plans are not kept.
 uint64_t inf_load_plan_key(const struct inf_load_plan_question *question);
 
 // Reads the plan with this key from the cache or, if the cache has none, the plan beside the model,

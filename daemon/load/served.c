@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/load/source/read_files.h"
+
 struct inf_served *inf_served_ref(struct inf_served *served)
 {
     // Relaxed memory order is enough, because the caller already holds a reference and so the model
@@ -166,6 +168,7 @@ void inf_served_destroy(struct inf_served **served)
     inf_model_description_unref(&self->description);
     inf_model_description_unref(&self->described);
     inf_model_quota_unref(&self->quota);
+    inf_read_files_unref(&self->files);
     free(self->first_shapes);
     inf_compilations_destroy(&self->compilations);
     for (uint32_t i = 0; i < self->signature_count; i++)

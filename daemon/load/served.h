@@ -27,6 +27,7 @@
 #include "proto/core/limits.h"
 
 struct inf_loader;
+struct inf_read_files;
 struct inf_served;
 
 // Buffer size for the alarm text of a shadow check, which repeats a request on the reference device
@@ -102,8 +103,10 @@ struct inf_served {
     bool steps_due;    // no ladder of decoding steps is measured yet; loop only, once it is served
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
-    uint64_t stamp;        // stamp of the model file; changes when the file changes
-    uint64_t config_stamp; // stamp of the settings file; 0: there is none; the loader's thread only
+    uint64_t stamp; // stamp of the model file; changes when the file changes
+    // The files that the load has read; one reference.
+    struct inf_read_files *files;
+    _Atomic uint64_t config_stamp; // stamp of the settings file; 0: there is none
     // Hash of the model file and of the signature: two graphs of one file have different hashes.
     uint64_t content_hash;
     uint64_t file_hash; // hash of the model file alone

@@ -135,15 +135,6 @@ static enum inf_code take_sibling_config(struct inf_model_location *location, co
     return take_config(location, location->directory_fd, name, err);
 }
 
-// The weights of a model that has a directory of its own are in files of that directory, so the
-// stamp covers all files of the directory except the settings file.
-static uint64_t stamp_now(const struct inf_model_location *location)
-{
-    return location->has_directory
-               ? inf_fingerprint_directory(location->directory_fd, INF_MODEL_CONFIG_FILE)
-               : inf_fingerprint_entry(location->directory_fd, location->file);
-}
-
 // Records in `location` that the model is the file `name` in location->directory_fd.
 static enum inf_code take_file(struct inf_model_location *location, const char *name,
                                const char *version, struct inf_error *err)
@@ -154,7 +145,7 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
                         name, sizeof location->file - 1);
     memcpy(location->file, name, length + 1);
     snprintf(location->version, sizeof location->version, "%s", version);
-    location->stamp = stamp_now(location);
+    location->stamp = inf_fingerprint_entry(location->directory_fd, name);
     return INF_OK;
 }
 
@@ -421,11 +412,6 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
         return find_in_directory(location, name, err);
     INF_TRY(take_sibling_config(location, file, err));
     return take_file(location, file, "1", err);
-}
-
-bool inf_model_location_changed(const struct inf_model_location *location)
-{
-    return location->stamp != stamp_now(location);
 }
 
 bool inf_model_location_config_changed(const struct inf_model_location *location)

@@ -49,9 +49,7 @@ struct inf_model_location {
     char file[256];   // name of the model file in that directory
     char version[INF_VERSION_TEXT];
     bool has_directory; // true: the model has a directory of its own; false: it is a single file
-    // Changes when the model file is replaced or written to. If has_directory is true, it also
-    // changes when another file of the directory changes, except the settings file.
-    uint64_t stamp;
+    uint64_t stamp;     // changes when the model file is replaced or written to
     // The directory of the settings file; -1: it is directory_fd.
     int config_directory_fd;
     int config_fd;         // settings file, open for reading; -1: none
@@ -116,12 +114,8 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
                                   const char *file, const char *name,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns true if the stamp of the model's files differs from that of the time when the model was
-// found. The model file must have been found.
-bool inf_model_location_changed(const struct inf_model_location *location) INF_MAY_BLOCK;
-
-// Does the same for the settings file. A file that did not exist when the model was found has
-// changed if it exists.
+// Returns true if the stamp of the settings file differs from that of the time when the model was
+// found. A file that did not exist then has changed if it exists.
 bool inf_model_location_config_changed(const struct inf_model_location *location) INF_MAY_BLOCK;
 
 // Returns the size of the model's files: of its directory, or of the one file of a model that has

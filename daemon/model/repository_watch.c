@@ -359,7 +359,8 @@ static void report_settled(struct inf_repository_watch *watch) INF_MAY_BLOCK
                 continue;
             }
             model->fingerprint = model->seen = fingerprint;
-            inf_log(watch->options.log, INF_LOG_INFO, "model files changed name=%s", model->name);
+            inf_log(watch->options.log, INF_LOG_DEBUG, "files beside a model changed name=%s",
+                    model->name);
         }
         if (fingerprint == 0)
             forget_model(watch, model);

@@ -20,8 +20,9 @@ static void refresh_entry(struct inf_model_store *store, struct inf_model_entry 
 {
     struct inf_store_load load = {.if_changed = true};
     inf_model_config_init(&load.config);
-    if (entry->served != NULL)
-        inf_model_config_take_asked(&load.config, &entry->served->config);
+    if (entry->served != NULL || entry->idle)
+        inf_model_config_take_asked(&load.config,
+                                    entry->served != NULL ? &entry->served->config : &entry->asked);
     struct inf_error err = {0};
     if (inf_store_submit_load(store, entry, &load, &err) != INF_OK)
         snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
@@ -372,10 +373,12 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     }
     entry->reason[0] = '\0';
     entry->is_new = false;
-    // The job loaded no model, because the file is unchanged: the daemon goes on serving the
-    // present version.
-    if (job->model.served == NULL)
+    // The job loaded no model, because the files are unchanged: the daemon goes on serving the
+    // present version, or the model stays idle.
+    if (job->model.served == NULL) {
+        entry->idle = was_idle && entry->served == NULL;
         return;
+    }
     if (job->base != NULL && !follow_base(job, entry)) {
         (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
                               "model '%s' was loaded again or placed while it was being placed",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "backends/base/clock.h"
+#include "daemon/load/source/read_files.h"
 
 static uint64_t count_own_bytes(const struct inf_served *served)
 {
@@ -74,6 +75,9 @@ void inf_store_unload_entry(struct inf_model_store *store, struct inf_model_entr
             served->version, (unsigned long long)entry->idle_bytes, why);
     snprintf(entry->pending_version, sizeof entry->pending_version, "%s", served->version);
     entry->asked = served->config;
+    inf_read_files_unref(&entry->idle_files);
+    entry->idle_files = inf_read_files_ref(served->files);
+    entry->idle_config_stamp = atomic_load(&served->config_stamp);
     entry->idle = true;
     entry->leaving = false;
     inf_served_unref(&entry->served);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/load/kept_plan.h"
+#include "daemon/load/source/read_files.h"
 
 // The most jobs started by clients that may be queued at a time.
 #define LOADS_MAX 256u
@@ -109,8 +110,13 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->expected_bytes = entry->idle ? entry->idle_bytes : 0;
     if (load->path != NULL)
         snprintf(model->path, sizeof model->path, "%s", load->path);
-    if (load->if_changed && entry->served != NULL)
+    if (load->if_changed && entry->served != NULL) {
         model->known = inf_served_ref(entry->served);
+        model->known_files = inf_read_files_ref(entry->served->files);
+    } else if (load->if_changed && entry->idle && !load->wanted) {
+        model->known_files = inf_read_files_ref(entry->idle_files);
+        model->known_config_stamp = entry->idle_config_stamp;
+    }
     const struct inf_model_entry *unpinned = inf_model_table_find(&store->table, entry->name, "");
     model->rereads_settings = unpinned != NULL && unpinned->access_unsure;
     if (entry->served != NULL && (job->base != NULL || load->if_changed))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/load/source/read_files.h"
+
 // Compares the name and then `pin` of an entry with `name` and `pin`; the result is like strcmp().
 static int compare_entry(const struct inf_model_entry *entry, const char *name, const char *pin)
 {
@@ -92,6 +94,7 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
 static void free_entry(struct inf_model_entry *entry)
 {
     inf_served_unref(&entry->served);
+    inf_read_files_unref(&entry->idle_files);
     inf_model_quota_unref(&entry->quota);
     free(entry);
 }

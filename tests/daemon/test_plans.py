@@ -101,9 +101,14 @@ class Plans(unittest.TestCase):
         place_model(self.server.models / 'm', 3)
         self.run_once(12)
         (self.server.models / 'm/w.bin').write_bytes(weights(5))
-        self.run_once(20)
-        self.assertEqual(len(self.plans()), 2)
-        # A file beside other models has weights that its own stamp does not cover.
+        log = self.run_once(20)
+        self.assertIn("plan is of other files, the model is read instead name=m", log)
+        self.assertIn("'w.bin' has changed since", log)
+        self.assertEqual(len(self.plans()), 1)
+        # A neighbour that the load does not read leaves the plan valid.
+        (self.server.models / 'm/log').write_text('line')
+        self.assertNotIn('plan is of other files', self.run_once(20))
+        # So it is with a file beside other models.
         place_model(self.server.models / 'n', 7)
         (self.server.models / 'n/model.json').rename(self.server.models / 'x.json')
         (self.server.models / 'n/w.bin').rename(self.server.models / 'w.bin')
@@ -112,6 +117,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(len(self.plans()), 2)
         (self.server.models / 'w.bin').write_bytes(weights(8))
         self.run_once(32, 'x')
+        self.assertEqual(len(self.plans()), 2)
 
     def test_damaged_and_foreign_plans_are_replaced(self):
         self.make()

@@ -22,7 +22,9 @@ enum inf_code inf_load_graph_copy(struct inf_load *load, struct inf_error *err)
     const struct inf_served *base = load->job->base;
     load->location.stamp = base->stamp;
     if (load->job->model.config_complete)
-        load->location.config_stamp = base->config_stamp;
+        load->location.config_stamp = atomic_load(&base->config_stamp);
+    if (load->files != NULL)
+        inf_read_files_adopt(load->files, base->files);
     load->info.content_hash = base->content_hash;
     load->file_hash = base->file_hash;
     load->hang_key = base->hang_key;
@@ -42,6 +44,7 @@ static bool take_plan(struct inf_load *load) INF_MAY_BLOCK
         .location = &load->location,
         .config = &load->config,
         .options = load->options,
+        .files = load->files,
         // A plan beside the model is that of its default signature.
         .in_repository =
             load->order == load->job && model->path[0] == '\0' && model->directory_fd < 0};
@@ -69,10 +72,8 @@ static bool reads_one_file(const struct inf_load *load) INF_MAY_BLOCK
             (uint64_t)status.st_size == load->info.file_bytes);
 }
 
-// Decides whether the plan of a model that was read from its file is kept. The stamp covers all
-// files of a directory. For a single file it covers this file only, so the model must have read no
-// other one. A plan of the cache that was used is kept again if the model was compiled in another
-// way.
+// Decides whether the plan of a model that was read from its file is kept. A plan of the cache that
+// was used is kept again if the model was compiled in another way.
 //
 // A model that was placed again because its kernels have raced has other packed weights than its
 // plan. No other model that was placed again is kept, because its settings are not those of its
@@ -95,8 +96,7 @@ void inf_load_graph_offer_plan(const struct inf_load *load, struct inf_served *s
     served->reads_one_file = reads_one_file(load);
     bool is_kept =
         load->from_plan && !load->plan_was_ahead && !inf_model_outgrew_offers(served->model);
-    if (load->location.has_directory || served->reads_one_file)
-        served->cache_key = load->plan_key;
+    served->cache_key = load->plan_key;
     if (!is_kept)
         served->plan_key = served->cache_key;
 }

@@ -122,7 +122,7 @@ enum inf_code inf_load_source_check_unchanged(const struct inf_load *load, struc
         return INF_OK;
     if (!load->job->model.config_complete && inf_model_location_config_changed(&load->location))
         changed = load->location.config_file;
-    else if (!inf_read_files_find_changed(load->files, name))
+    else if (!inf_read_files_find_changed(load->files, &load->location, name))
         return INF_OK;
     else if (name[0] != '\0')
         changed = name;

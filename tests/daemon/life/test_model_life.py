@@ -62,6 +62,22 @@ class Changes(unittest.TestCase):
         server.wait_for_answer(8)
         self.assertEqual(asking.stop(), [4, 8])
 
+    def test_a_neighbour_that_changes_loads_nothing(self):
+        for settings in ({}, {'watch': 'poll', 'watch_poll_ms': 20}):
+            server = self.start(**settings, log_level='debug')
+            for change in range(4):
+                with open(server.models / 'm/log', 'a') as log:
+                    log.write('line\n')
+                seen = 'files beside a model changed name=m'
+                server.wait_until(lambda: server.log().count(seen) > change)
+            server.wait_until(lambda: not server.rows_loading())
+            self.assertEqual(server.log().count('model loaded name=m'), 1)
+            self.assertNotIn('model files changed', server.log())
+            (server.models / 'm/w.bin').write_bytes(weights(2))
+            server.wait_for_answer(8)
+            self.assertIn('model files changed name=m file=w.bin', server.log())
+            self.assertEqual(server.log().count('model loaded name=m'), 2)
+
     def test_a_broken_model_leaves_the_old_one_and_a_reason(self):
         server = self.start()
         asking = Asking(server.socket, 'm')

@@ -139,3 +139,119 @@ Test(model_store_files, the_end_of_a_scan_is_an_event_because_less_is_pending)
     cr_expect_eq(inf_model_store_pending(store), 0u);
     inf_model_store_destroy(&store);
 }
+
+// Runs a shell command in the directory of the repository.
+static void run_in_repository(const char *command)
+{
+    char line[256];
+    snprintf(line, sizeof line, "cd '%s' && { %s; }", root, command);
+    cr_assert_eq(system(line), 0, "%s", line);
+}
+
+// Runs `command` in the repository, has the store compare the files of "m", and returns true if the
+// model was loaded again.
+static bool loads_again(struct inf_model_store *store, const char *command) INF_ON_LOOP
+{
+    struct inf_served *before = find_model(store, "m");
+    run_in_repository(command);
+    inf_model_store_refresh(store, "m", true);
+    wait_until_settled(store);
+    struct inf_served *after = find_model(store, "m");
+    bool reloaded = after != before;
+    inf_served_unref(&before);
+    inf_served_unref(&after);
+    return reloaded;
+}
+
+Test(model_store_files, only_files_that_the_load_has_read_make_it_load_again)
+{
+    static const struct {
+        const char *command;
+        bool reloads;
+    } changes[] = {
+        {"echo line >> m/1/log", false},
+        {"echo line >> m/1/log", false},
+        {"rm m/1/log", false},
+        {"mkdir m/1/old && cp m/1/w.bin m/1/old", false},
+        {"echo x > m/1/model.plan", false},
+        {"touch -d 2001-02-03 m/1/w.bin", true},
+        {"echo line >> m/1/log", false},
+        {"cp m/1/model.json m/1/.x && mv m/1/.x m/1/model.json", true},
+        {"echo 'labels_file = names' > m/model.conf && printf 'k\\nl\\n' > m/1/names", true},
+        {"echo more >> m/1/log", false},
+        {"touch -d 2001-02-03 m/1/names", true},
+        {"echo 'warmup = no' > m/model.conf", true},
+        {"touch -d 2001-02-03 m/1/w.bin m/1/names", false},
+        {"echo line >> m/1/log", false},
+        {"touch m/1/w.bin", true},
+        {"cp -r m/1 m/2", true},
+        {"echo line >> m/2/log; touch m/1/w.bin", false},
+        {"rm -r m/2", true},
+        {"mkdir m/1/check", false}, // a broken check: the old state stays
+    };
+    inf_role_enter_loop();
+    make_version("m", "1", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(changes); i++)
+        cr_expect_eq(loads_again(store, changes[i].command), changes[i].reloads, "%u: %s", i,
+                     changes[i].command);
+    cr_expect_neq(row_of(store, "m").reason[0], '\0', "the load with the check has failed");
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, a_file_beside_other_models_is_loaded_again_if_its_weights_change)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    run_in_repository("mv m/model.json m.json && mv m/w.bin w.bin && rmdir m");
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    cr_expect_not(loads_again(store, "echo line >> log"));
+    cr_expect(loads_again(store, "touch -d 2001-02-03 w.bin"));
+    cr_expect_not(loads_again(store, "echo line >> log"));
+    // The same file in a directory of its own may have a check.
+    cr_expect(loads_again(store, "mkdir m && mv m.json w.bin m"));
+    cr_expect_not(loads_again(store, "echo line >> m/log"));
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_files, an_idle_model_stays_idle_while_its_files_are_the_same)
+{
+    static const char *const changes[] = {"touch -d 2001-02-03 m/w.bin",
+                                          "echo 'slow_ms = 7' > m/model.conf"};
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    make_file("m/model.conf", "idle_unload_ms = 1\n", 19);
+    struct inf_model_store *store = make_store();
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(changes); i++) {
+        load_model(store, "m", 0);
+        wait_until_settled(store);
+        const struct inf_place_request place = {.name = "m",
+                                                .version = "",
+                                                .device = "",
+                                                .policy = "memory",
+                                                .precision = "",
+                                                .mode = ""};
+        cr_assert_eq(inf_model_store_place(store, &place, NULL), INF_OK);
+        wait_until_settled(store);
+        (void)inf_model_store_unload_idle(store, UINT64_MAX / 2);
+        cr_expect_eq(row_of(store, "m").state, INF_MODEL_IDLE);
+        for (int round = 0; round < 2; round++) {
+            run_in_repository("echo line >> m/log");
+            inf_model_store_refresh(store, "m", true);
+            wait_until_settled(store);
+            cr_expect_eq(row_of(store, "m").state, INF_MODEL_IDLE);
+        }
+        run_in_repository(changes[i]);
+        inf_model_store_refresh(store, "m", true);
+        wait_until_settled(store);
+        cr_expect_eq(row_of(store, "m").state, INF_MODEL_READY);
+        struct inf_served *served = find_model(store, "m");
+        cr_expect_str_eq(served->config.policy, "memory", "what an admin has set stays");
+        inf_served_unref(&served);
+    }
+    inf_model_store_destroy(&store);
+}

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,14 +73,15 @@ Test(read_files, paths_mean_the_entry_that_they_begin_with)
         struct inf_read_files *files = list_files();
         inf_read_files_note(files, cases[i].path);
         write_file("log");
-        cr_expect_not(inf_read_files_find_changed(files, name), "%s: '%s'", cases[i].path, name);
+        cr_expect_not(inf_read_files_find_changed(files, &location, name), "%s: '%s'",
+                      cases[i].path, name);
         write_file(cases[i].written);
-        cr_expect(inf_read_files_find_changed(files, name), "%s", cases[i].path);
+        cr_expect(inf_read_files_find_changed(files, &location, name), "%s", cases[i].path);
         cr_expect_str_eq(name, cases[i].entry);
-        inf_read_files_destroy(&files);
+        inf_read_files_unref(&files);
         cr_assert_null(files);
     }
-    inf_read_files_destroy(&(struct inf_read_files *){NULL});
+    inf_read_files_unref(&(struct inf_read_files *){NULL});
 }
 
 // A single file shares its directory with other models.
@@ -93,11 +95,11 @@ Test(read_files, of_a_single_file_are_listed_when_they_are_opened)
     write_file("w.bin");
     inf_read_files_note(files, "w.bin");
     inf_read_files_note(files, "w.bin");
-    cr_expect_not(inf_read_files_find_changed(files, name));
+    cr_expect_not(inf_read_files_find_changed(files, &location, name));
     write_file("w.bin");
-    cr_expect(inf_read_files_find_changed(files, name));
+    cr_expect(inf_read_files_find_changed(files, &location, name));
     cr_expect_str_eq(name, "w.bin");
-    inf_read_files_destroy(&files);
+    inf_read_files_unref(&files);
 }
 
 Test(read_files, too_many_for_a_fingerprint_change_with_the_stamp)
@@ -109,11 +111,127 @@ Test(read_files, too_many_for_a_fingerprint_change_with_the_stamp)
         cr_assert_eq(mknodat(location.directory_fd, name, S_IFREG | 0644, 0), 0);
     }
     write_file("model.json");
-    location.stamp = inf_fingerprint_directory(location.directory_fd, "model.conf");
     struct inf_read_files *files = list_files();
-    cr_expect_not(inf_read_files_find_changed(files, name));
+    inf_read_files_close(files);
+    size_t size;
+    cr_expect_null(inf_read_files_encode(files, &size), "it is not known what was read");
+    cr_expect_not(inf_read_files_find_changed(files, &location, name));
     write_file("new");
-    cr_expect(inf_read_files_find_changed(files, name));
+    cr_expect(inf_read_files_find_changed(files, &location, name));
     cr_expect_str_eq(name, "");
-    inf_read_files_destroy(&files);
+    // The list of a model that is placed again knows no more.
+    struct inf_read_files *again = list_files();
+    inf_read_files_adopt(again, files);
+    inf_read_files_close(again);
+    cr_expect(inf_read_files_find_changed(again, &location, name));
+    inf_read_files_unref(&again);
+    inf_read_files_unref(&files);
+}
+
+Test(read_files, another_place_of_the_model_is_a_change)
+{
+    char name[INF_READ_FILES_NAME];
+    write_file("model.json");
+    snprintf(location.version, sizeof location.version, "3");
+    struct inf_read_files *files = list_files();
+    inf_read_files_close(files);
+    cr_expect_not(inf_read_files_find_changed(files, &location, name));
+    struct inf_model_location other = location;
+    snprintf(other.version, sizeof other.version, "4");
+    cr_expect(inf_read_files_find_changed(files, &other, name));
+    cr_expect_str_eq(name, "model.json");
+    other = location;
+    other.has_directory = false;
+    cr_expect(inf_read_files_find_changed(files, &other, name));
+    other = location;
+    snprintf(other.file, sizeof other.file, "n.json");
+    cr_expect(inf_read_files_find_changed(files, &other, name));
+    cr_expect_str_eq(name, "n.json");
+    inf_read_files_unref(&files);
+}
+
+// A model that is placed again is of the files that the first load has read, not of the present
+// ones.
+Test(read_files, what_an_earlier_load_has_read_is_adopted)
+{
+    static const char *const names[] = {"model.json", "w.bin", "absent"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char name[INF_READ_FILES_NAME];
+        write_file("model.json");
+        write_file("w.bin");
+        write_file("log");
+        struct inf_read_files *first = list_files();
+        inf_read_files_note(first, "w.bin");
+        inf_read_files_note(first, "absent");
+        inf_read_files_close(first);
+        write_file(names[i]);
+        struct inf_read_files *second = list_files();
+        inf_read_files_adopt(second, first);
+        inf_read_files_unref(&first);
+        inf_read_files_close(second);
+        cr_expect(inf_read_files_find_changed(second, &location, name), "%s", names[i]);
+        cr_expect_str_eq(name, names[i]);
+        inf_read_files_unref(&second);
+        cr_assert_eq(unlinkat(location.directory_fd, "absent", 0), i == 2 ? 0 : -1);
+    }
+}
+
+Test(read_files, lists_are_written_and_read_again)
+{
+    char name[INF_READ_FILES_NAME];
+    write_file("model.json");
+    write_file("w.bin");
+    write_file("log");
+    struct inf_read_files *first = list_files();
+    inf_read_files_note(first, "w.bin");
+    inf_read_files_note(first, "check");
+    inf_read_files_close(first);
+    size_t size;
+    char *data = inf_read_files_encode(first, &size);
+    cr_assert_not_null(data);
+    cr_expect_eq(size,
+                 3 * sizeof(uint64_t) + sizeof "model.json" + sizeof "w.bin" + sizeof "check");
+    inf_read_files_unref(&first);
+
+    struct inf_read_files *second = list_files();
+    struct inf_error err = {0};
+    write_file("log");
+    cr_expect_eq(inf_read_files_decode(second, data, size, true, &err), INF_OK, "%s", err.text);
+    inf_read_files_close(second);
+    cr_expect_not(inf_read_files_find_changed(second, &location, name));
+    write_file("w.bin");
+    cr_expect(inf_read_files_find_changed(second, &location, name));
+    cr_expect_str_eq(name, "w.bin");
+    inf_read_files_unref(&second);
+
+    second = list_files();
+    cr_expect_eq(inf_read_files_decode(second, data, size, true, &err), INF_INVALID);
+    cr_expect_not_null(strstr(err.text, "'w.bin'"), "%s", err.text);
+    inf_read_files_unref(&second);
+    // A plan that was made elsewhere is of other files.
+    second = list_files();
+    cr_expect_eq(inf_read_files_decode(second, data, size, false, &err), INF_OK);
+    inf_read_files_close(second);
+    write_file("w.bin");
+    cr_expect(inf_read_files_find_changed(second, &location, name));
+    inf_read_files_unref(&second);
+    // Damaged lists: every cut inside of an entry, and a name with a slash.
+    for (size_t cut = 0; cut < size; cut++) {
+        bool whole =
+            cut == 8 + sizeof "model.json" || cut == 16 + sizeof "model.json" + sizeof "w.bin";
+        second = list_files();
+        char *copy = malloc(cut + 1); // so that a read behind the end is found
+        cr_assert_not_null(copy);
+        memcpy(copy, data, cut);
+        copy = realloc(copy, cut > 0 ? cut : 1);
+        cr_expect_eq(inf_read_files_decode(second, copy, cut, false, NULL),
+                     whole ? INF_OK : INF_INVALID, "%zu", cut);
+        free(copy);
+        inf_read_files_unref(&second);
+    }
+    data[sizeof(uint64_t) + 1] = '/';
+    second = list_files();
+    cr_expect_eq(inf_read_files_decode(second, data, size, false, NULL), INF_INVALID);
+    inf_read_files_unref(&second);
+    free(data);
 }

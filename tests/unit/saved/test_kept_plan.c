@@ -13,6 +13,7 @@
 #include "backends/exec/model/model.h"
 #include "backends/registry.h"
 #include "daemon/load/kept_plan.h"
+#include "daemon/load/source/read_files.h"
 #include "tests/unit/saved/forge_plan.h"
 
 #define KEY UINT64_C(77)
@@ -162,6 +163,17 @@ static void expect_answer(struct inf_model *model, struct inf_device *device, in
     free(y);
 }
 
+// Keeps the plan of a model that was read from one file.
+static void keep_plan(struct inf_model *model, const struct inf_plan_facts *facts)
+{
+    struct inf_model_location location = {.directory_fd = AT_FDCWD, .file = "model.absent"};
+    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = *facts};
+    cr_assert_eq(inf_read_files_create(&served.files, &location, NULL), INF_OK);
+    inf_read_files_close(served.files);
+    inf_kept_plan_keep(plans, &served, &served.plan_facts);
+    inf_read_files_unref(&served.files);
+}
+
 // Compiles a model for 1 and 4 rows, and keeps its plan. The answers for 1, 2 and 4 rows are
 // written to `answers`.
 static void keep_model(float *answers[5])
@@ -172,8 +184,7 @@ static void keep_model(float *answers[5])
     answers[1] = run_model(model, cpu, 1);
     answers[4] = run_model(model, cpu, 4);
     inf_model_allow_eviction(model);
-    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = facts};
-    inf_kept_plan_keep(plans, &served, &served.plan_facts);
+    keep_plan(model, &facts);
     cr_expect_gt(inf_model_memory(model).weight_bytes, 0u);
     answers[2] = run_model(model, cpu, 2);
     inf_model_unref(&model);
@@ -255,8 +266,7 @@ Test(kept_plan, of_a_kept_plan_is_the_same)
     struct inf_model *model = load_model(&kept);
     expect_answer(model, cpu, 4, answers[4], 0);
     expect_answer(model, cpu, 1, answers[1], 0);
-    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = kept.saved.facts};
-    inf_kept_plan_keep(plans, &served, &served.plan_facts);
+    keep_plan(model, &kept.saved.facts);
     inf_kept_plan_fini(&kept);
     inf_model_unref(&model);
     const struct stat again = stat_plan(path);
@@ -468,4 +478,19 @@ Test(kept_plan, has_what_was_found_about_joined_steps)
     inf_kept_plan_note_ladder(&kept.saved.facts, &served);
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
     inf_model_unref(&served.model);
+}
+
+Test(kept_plan, without_the_files_that_were_read_is_not_kept)
+{
+    struct inf_kept_plan kept;
+    struct inf_graph *graph = make_graph();
+    struct inf_model *model = make_model(&graph, false);
+    struct inf_served served = {.model = model, .plan_key = KEY};
+    inf_kept_plan_keep(plans, &served, &served.plan_facts);
+    cr_expect_not(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    keep_plan(model, &served.plan_facts);
+    cr_expect(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
+    cr_expect_eq(kept.files_bytes, sizeof(uint64_t) + sizeof "model.absent");
+    inf_kept_plan_fini(&kept);
+    inf_model_unref(&model);
 }
