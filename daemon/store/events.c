@@ -421,8 +421,51 @@ static bool is_gone(const struct inf_model_store *store, const struct inf_model_
            inf_model_table_next_pin(&store->table, entry->name, entry->pin) == NULL;
 }
 
+// Returns true if the settings of a job are out of date: it got those of the model that was served
+// when it was submitted, and the model was placed with others since. If the files were loaded again
+// since, the job has other reasons to fail.
+static bool has_old_settings(const struct inf_load_job *job, const struct inf_model_entry *entry)
+{
+    const struct inf_served *from = job->model.config_complete ? job->base : job->model.known;
+    return from != NULL && entry->served != NULL && entry->served != from &&
+           entry->served->load_number == from->load_number &&
+           !inf_model_config_loads_same(&entry->served->config, &from->config);
+}
+
+// Does a job again if its result would undo an admin's placement that ended after the job was
+// submitted: a placement with what the admin asks for, and a load of changed files. Returns false
+// if that is not necessary or not possible.
+static bool repeat_job(struct inf_model_store *store, struct inf_model_entry *entry,
+                       const struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    bool is_placement = job->model.config_complete;
+    bool changes = is_placement ? job->model.by_admin : job->model.served != NULL;
+    if (!changes || event->err.code == INF_CANCELLED || event->err.code == INF_DEADLINE ||
+        !has_old_settings(job, entry))
+        return false;
+    struct inf_store_load load = {.token = job->token,
+                                  .asked = job->model.asked,
+                                  .if_changed = !is_placement,
+                                  .precision_requested = job->model.precision_requested,
+                                  .persists = job->model.persists};
+    if (is_placement)
+        load.config = entry->served->config;
+    else
+        inf_model_config_init(&load.config);
+    inf_model_config_take_asked(&load.config, is_placement ? &load.asked : &entry->served->config);
+    enum inf_code code = is_placement ? inf_store_submit_placing(store, entry, &load, NULL)
+                                      : inf_store_submit_load(store, entry, &load, NULL);
+    if (code != INF_OK)
+        return false;
+    event->err = (struct inf_error){0};
+    event->final = false;
+    event->stage = "optimise";
+    event->percent = 0;
+    return true;
+}
+
 // Handles the end of a job that a client may be waiting for: a load, a placement, a compilation or
-// an inspection.
+// an inspection. If the job is done again, *event becomes a report of its progress.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -436,6 +479,8 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
     }
     entry->pending--;
     if (job->kind != INF_LOAD_JOB_MODEL)
+        return;
+    if (repeat_job(store, entry, job, event))
         return;
     struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
     if (model != NULL)

@@ -262,7 +262,7 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     struct inf_device *device;
     INF_TRY(refuse_signature(request->name, "placed", err));
     INF_TRY(find_served_entry(store, NULL, request->name, request->version, &entry, err));
-    load.config = entry->served->config;
+    inf_model_config_init(&load.asked);
     const struct {
         enum inf_model_flag_id id;
         const char *value;
@@ -272,7 +272,9 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                     {INF_MODEL_FLAG_ID_mode, request->mode}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(settings); i++)
         if (settings[i].value[0] != '\0')
-            INF_TRY(inf_model_config_ask(&load.config, settings[i].id, settings[i].value, err));
+            INF_TRY(inf_model_config_ask(&load.asked, settings[i].id, settings[i].value, err));
+    load.config = entry->served->config;
+    inf_model_config_take_asked(&load.config, &load.asked);
     load.precision_requested = request->precision[0] != '\0';
     load.persists = request->persists;
     if (!is_default(request->device))

@@ -94,6 +94,7 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
 {
     struct inf_load_model_job *model = &job->model;
     model->config = load->config;
+    model->asked = load->asked;
     model->config_complete = job->base != NULL;
     model->default_device = store->default_device;
     model->rules = store->rules;

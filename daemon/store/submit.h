@@ -16,6 +16,7 @@ struct inf_store_load {
     bool saves;                     // as in struct inf_load_request
     bool persists, forgets;         // as in struct inf_load_model_job
     struct inf_model_config config; // the settings that admins set
+    struct inf_model_config asked;  // as in struct inf_load_model_job
     bool wanted;                    // a client waits for the model, so idle models make room for it
     bool if_changed; // skip the load if the files are unchanged since the served model was loaded
     bool precision_requested; // `config` contains a precision that the client requested
