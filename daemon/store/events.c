@@ -393,6 +393,11 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         strcmp(entry->served->version, job->model.served->version) != 0)
         keep_version(store, entry, &job->model.versions);
     inf_served_unref(&entry->served);
+    // A model that was loaded again may have other kernels, so its races start without a delay.
+    if (!job->model.config_complete) {
+        entry->kernels_gave_up = 0;
+        entry->kernels_after_ns = 0;
+    }
     if (job->base == NULL)
         entry->outside = job->model.path[0] != '\0' || job->model.directory_fd >= 0;
     job->model.served->used_ns = inf_clock_ns();

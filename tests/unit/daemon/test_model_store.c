@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "backends/base/thread.h"
+#include "daemon/store/state.h"
 #include "tests/unit/daemon/store_case.h"
 
 TestSuite(model_store, .init = start_test, .fini = end_test, .timeout = 60);
@@ -420,6 +421,93 @@ Test(model_store, placements_that_overlap_succeed)
     inf_served_unref(&before);
     inf_served_unref(&first);
     inf_served_unref(&second);
+    inf_model_store_destroy(&store);
+}
+
+static enum inf_code place_with(struct inf_model_store *store, const char *policy, const char *mode,
+                                uint64_t token) INF_ON_LOOP
+{
+    const struct inf_place_request place = {.name = "m",
+                                            .version = "",
+                                            .device = "",
+                                            .policy = policy,
+                                            .precision = "",
+                                            .mode = mode,
+                                            .token = token};
+    return inf_model_store_place(store, &place, NULL);
+}
+
+// The second placement is built from the settings before the first one.
+Test(model_store, placements_that_overlap_all_hold)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
+    cr_assert_eq(place_with(store, "", "debug", 2), INF_OK);
+    cr_assert_eq(place_with(store, "stability", "", 3), INF_OK);
+    // It asks for what was valid when it was submitted.
+    cr_assert_eq(place_with(store, "latency", "", 4), INF_OK);
+    static const struct {
+        const char *policy, *mode;
+    } wanted[] = {
+        {"memory", "normal"}, {"memory", "debug"}, {"stability", "debug"}, {"latency", "debug"}};
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(wanted); i++) {
+        struct inf_load_event event = next_end(store);
+        cr_expect_eq(event.token, i + 1);
+        cr_expect_eq(event.err.code, INF_OK, "%s", event.err.text);
+        struct inf_served *served = find_model(store, "m");
+        cr_expect_str_eq(served->config.policy, wanted[i].policy);
+        cr_expect_str_eq(served->config.mode, wanted[i].mode);
+        inf_served_unref(&served);
+    }
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+    inf_model_store_destroy(&store);
+}
+
+// Requests may have disturbed the races of the kernels of the model that was served before.
+Test(model_store, a_load_starts_the_races_of_kernels_without_a_delay)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    struct inf_model_entry *entry = inf_model_table_find(&store->table, "m", "");
+    cr_assert_not_null(entry);
+    entry->kernels_gave_up = 5;
+    entry->kernels_after_ns = UINT64_MAX;
+    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
+    wait_until_settled(store);
+    cr_expect_eq(entry->kernels_gave_up, 5u, "a placement is no load");
+    cr_expect_eq(entry->kernels_after_ns, UINT64_MAX);
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    cr_expect_eq(entry->kernels_gave_up, 0u);
+    cr_expect_eq(entry->kernels_after_ns, 0u);
+    inf_model_store_destroy(&store);
+}
+
+// The load of changed files was submitted with the settings before the placement.
+Test(model_store, a_load_of_changed_files_keeps_a_placement_that_overlaps)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load_model(store, "m", 0);
+    wait_until_settled(store);
+    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
+    struct inf_served *before = find_model(store, "m");
+    make_model("m", OPEN);
+    inf_model_store_refresh(store, "m", true);
+    wait_until_settled(store);
+    struct inf_served *served = find_model(store, "m");
+    cr_expect_neq(served->load_number, before->load_number, "the new files are served");
+    cr_expect_str_eq(served->config.policy, "memory");
+    inf_served_unref(&before);
+    inf_served_unref(&served);
     inf_model_store_destroy(&store);
 }
 
