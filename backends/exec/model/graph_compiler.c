@@ -32,9 +32,8 @@ enum inf_code inf_graph_compiler_init(struct inf_graph_compiler *compiler, struc
     inf_graph_compact(compiler->graph);
     // Weights of a kept plan may be evicted. They then count as values that only a run knows; sizes
     // and positions do not follow from weights.
-    compiler->has_history =
-        inf_history_find(compiler->graph, &compiler->evaluator, &compiler->history);
-    return INF_OK;
+    return inf_history_find(compiler->graph, &compiler->evaluator, &compiler->history,
+                            &compiler->has_history, err);
 }
 
 void inf_graph_compiler_fini(struct inf_graph_compiler *compiler)

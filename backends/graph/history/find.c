@@ -72,17 +72,22 @@ static uint32_t list_open_sizes(const struct inf_graph *graph, const struct inf_
     return count;
 }
 
-// Returns true if the graph has consistent shapes for these axes, with `rows` new rows in each
-// output that appends.
-static bool try_axes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                     const struct inf_history *history, int64_t rows)
+// Sets *out_fits to whether the graph has consistent shapes for these axes, with `rows` new rows in
+// each output that appends.
+//
+// INF_EXHAUSTED  no memory, which says nothing about the graph.
+static enum inf_code try_axes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                              const struct inf_history *history, int64_t rows, bool *out_fits,
+                              struct inf_error *err)
 {
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_graph *sample = NULL;
+    struct inf_error why = {0};
+    *out_fits = false;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         shapes[i] = graph->values[graph->inputs[i].value].shape;
         if (shapes[i].rank < 0)
-            return false;
+            return INF_OK;
         for (int32_t axis = 0; axis < shapes[i].rank; axis++) {
             if (shapes[i].dims[axis] != INF_DIM_UNKNOWN)
                 continue;
@@ -92,7 +97,13 @@ static bool try_axes(const struct inf_graph *graph, const struct inf_evaluator *
                 shapes[i].dims[axis] = state ? TRIAL_LENGTH : TRIAL_LENGTH + rows;
         }
     }
-    bool good = inf_history_sample(graph, evaluator, shapes, &sample, NULL) == INF_OK;
+    enum inf_code code = inf_history_sample(graph, evaluator, shapes, &sample, &why);
+    if (code == INF_EXHAUSTED) {
+        if (err != NULL)
+            *err = why;
+        return code;
+    }
+    bool good = code == INF_OK;
     for (uint32_t i = 0; good && i < graph->input_count; i++) {
         if (history->outputs[i] == INF_HISTORY_NONE)
             continue;
@@ -100,61 +111,65 @@ static bool try_axes(const struct inf_graph *graph, const struct inf_evaluator *
         good = sample->values[output].shape.dims[history->axes[i]] == TRIAL_LENGTH + rows;
     }
     inf_graph_destroy(&sample);
-    return good;
+    *out_fits = good;
+    return INF_OK;
 }
 
 // Tries to let two open sizes contain the length, or one if both are the same.
-static bool try_sizes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                      struct inf_history *history, const struct open_size *a,
-                      const struct open_size *b, int64_t rows)
+static enum inf_code try_sizes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                               struct inf_history *history, const struct open_size *a,
+                               const struct open_size *b, int64_t rows, bool *out_fits,
+                               struct inf_error *err)
 {
     history->axes[a->input] = a->axis;
     history->axes[b->input] = b->axis;
-    if (try_axes(graph, evaluator, history, rows))
-        return true;
-    history->axes[a->input] = history->axes[b->input] = INF_HISTORY_NONE;
-    return false;
+    enum inf_code code = try_axes(graph, evaluator, history, rows, out_fits, err);
+    if (!*out_fits)
+        history->axes[a->input] = history->axes[b->input] = INF_HISTORY_NONE;
+    return code;
 }
 
 // Tries to let no, one or two of the open sizes contain the length, in this order: if a mask alone
-// fits, the mask and the queries may fit too. Returns true if one of these trials fits.
-static bool find_given(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                       struct inf_history *history, int64_t rows)
+// fits, the mask and the queries may fit too. Sets *out_fits to whether one of these trials fits.
+static enum inf_code find_given(const struct inf_graph *graph,
+                                const struct inf_evaluator *evaluator, struct inf_history *history,
+                                int64_t rows, bool *out_fits, struct inf_error *err)
 {
     struct open_size sizes[2 * INF_LIMIT_TENSORS];
     uint32_t count = list_open_sizes(graph, history, sizes, INF_ARRAY_LENGTH(sizes)), trials = 0;
-    if (try_axes(graph, evaluator, history, rows))
-        return true;
-    for (uint32_t i = 0; i < count && trials < TRIALS_MAX; i++, trials++)
-        if (try_sizes(graph, evaluator, history, &sizes[i], &sizes[i], rows))
-            return true;
+    INF_TRY(try_axes(graph, evaluator, history, rows, out_fits, err));
+    for (uint32_t i = 0; i < count && trials < TRIALS_MAX && !*out_fits; i++, trials++)
+        INF_TRY(try_sizes(graph, evaluator, history, &sizes[i], &sizes[i], rows, out_fits, err));
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < i && trials < TRIALS_MAX; k++) {
+        for (uint32_t k = 0; k < i && trials < TRIALS_MAX && !*out_fits; k++) {
             if (sizes[k].input == sizes[i].input)
                 continue;
             trials++;
-            if (try_sizes(graph, evaluator, history, &sizes[i], &sizes[k], rows))
-                return true;
+            INF_TRY(
+                try_sizes(graph, evaluator, history, &sizes[i], &sizes[k], rows, out_fits, err));
         }
-    return false;
+    return INF_OK;
 }
 
-bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                      struct inf_history *history)
+enum inf_code inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                               struct inf_history *history, bool *out_found, struct inf_error *err)
 {
+    *out_found = false;
     memset(history->axes, INF_HISTORY_NONE, sizeof history->axes);
     memset(history->outputs, INF_HISTORY_NONE, sizeof history->outputs);
     memset(history->caches, INF_HISTORY_NONE, sizeof history->caches);
     history->checks_positions = history->grows = history->has_caches = false;
     if (graph->input_count >= INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS ||
         graph->subgraph_count > 0 || evaluator->run == NULL)
-        return false;
+        return INF_OK;
     find_appended(graph, history);
-    if (!history->grows)
-        return history->has_caches;
+    if (!history->grows) {
+        *out_found = history->has_caches;
+        return INF_OK;
+    }
+    INF_TRY(find_given(graph, evaluator, history, TRIAL_ROWS, out_found, err));
     // A model may take one token at a time only.
-    return find_given(graph, evaluator, history, TRIAL_ROWS) ||
-           find_given(graph, evaluator, history, 1);
+    return *out_found ? INF_OK : find_given(graph, evaluator, history, 1, out_found, err);
 }
 
 bool inf_history_overwrites(const struct inf_history_request *request)

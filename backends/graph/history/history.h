@@ -46,11 +46,14 @@ struct inf_history {
 };
 
 // Finds the inputs that an output returns with new rows behind them or over them, and the other
-// inputs whose size must contain the length: a mask over all tokens, for example. Returns false if
-// there are none, or if the sizes leave a doubt. Evicted constants count as values that only a run
-// knows.
-bool inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                      struct inf_history *history) INF_NODISCARD;
+// inputs whose size must contain the length: a mask over all tokens, for example. *out_found is
+// false if there are none, or if the sizes leave a doubt. Evicted constants count as values that
+// only a run knows.
+//
+// INF_EXHAUSTED  (HOST_OOM) no memory.
+enum inf_code inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
+                               struct inf_history *history, bool *out_found,
+                               struct inf_error *err) INF_NODISCARD;
 
 // What a graph with a growing history is built for.
 struct inf_history_request {

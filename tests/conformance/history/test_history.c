@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/device/backend.h"
 #include "backends/exec/model/history_refusals.h"
 #include "backends/exec/model/model.h"
 #include "backends/graph/history/history.h"
@@ -489,6 +490,66 @@ Test(history, lack_of_memory_is_no_refusal)
     }
     cr_expect_gt(failures, 0);
     run_step(model, device, CAUSAL, 3, 2);
+    inf_model_unref(&model);
+    inf_device_unref(&device);
+}
+
+// A model whose history was not found for lack of memory would copy it at each step, for good.
+Test(history, lack_of_memory_while_a_history_is_sought_is_reported)
+{
+    struct inf_graph *graph = make_graph(CAUSAL);
+    struct inf_history history;
+    bool found = false;
+    int failures = 0;
+    for (int i = 0; !found; i++) {
+        struct inf_error err = {0};
+        allocations_left = i;
+        enum inf_code code = inf_history_find(graph, inf_ref_evaluator(), &history, &found, &err);
+        bool none_failed = allocations_left >= 0;
+        allocations_left = -1;
+        if (none_failed) {
+            cr_assert_eq(code, INF_OK, "%s", err.text);
+            cr_assert(found);
+            break;
+        }
+        cr_assert_eq(code, INF_EXHAUSTED, "allocation %d: code %d", i, (int)code);
+        cr_assert_eq(err.reason, INF_REASON_HOST_OOM);
+        cr_assert_not(found);
+        failures++;
+    }
+    cr_expect_gt(failures, 0);
+    inf_graph_destroy(&graph);
+}
+
+static int compilations;
+
+static enum inf_code refuse_program(struct inf_program **out_program, struct inf_device *device,
+                                    const struct inf_segment *segment, uint32_t flags,
+                                    struct inf_error *err)
+{
+    (void)out_program;
+    (void)device;
+    (void)segment;
+    (void)flags;
+    compilations++;
+    return inf_fail(err, INF_INVALID, "a program for tests");
+}
+
+// Each step would try it again.
+Test(history, a_graph_that_does_not_compile_is_tried_once)
+{
+    struct inf_device *device;
+    struct inf_model *model = make_model(CAUSAL, &device);
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 2, SIZE), INF_SHAPE(1, 0, SIZE)};
+    const struct inf_backend *backend = device->backend;
+    struct inf_backend refusing = *backend;
+    refusing.compile = refuse_program;
+    device->backend = &refusing;
+    cr_expect_eq(try_history(model, device, shapes), INF_INVALID);
+    cr_expect_eq(compilations, 1);
+    cr_expect_eq(try_history(model, device, shapes), INF_UNSUPPORTED);
+    cr_expect_eq(compilations, 1);
+    device->backend = backend;
     inf_model_unref(&model);
     inf_device_unref(&device);
 }
