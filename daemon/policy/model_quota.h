@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of one model, for all its clients together: requests in flight, requests per second, and
 // memory of sessions. Each function takes constant time and reads no clock; the caller passes the
-// time. Only the loop uses an account; any thread may take and drop references.
+// time. Only the loop uses an account, except that workers charge for memory of sessions; any thread
+// may take and drop references.
 #ifndef INF_DAEMON_POLICY_MODEL_QUOTA_H
 #define INF_DAEMON_POLICY_MODEL_QUOTA_H
 
@@ -22,9 +23,9 @@ enum inf_model_quota_kind {
 // The account of one model, for all its versions and signatures. Shared by reference.
 struct inf_model_quota {
     _Atomic uint32_t references;
-    uint64_t most[INF_MODEL_QUOTA_KINDS]; // 0: no limit
-    uint64_t held[INF_MODEL_QUOTA_KINDS];
-    uint64_t refused[INF_MODEL_QUOTA_KINDS]; // charges that were refused
+    _Atomic uint64_t most[INF_MODEL_QUOTA_KINDS]; // 0: no limit
+    _Atomic uint64_t held[INF_MODEL_QUOTA_KINDS];
+    _Atomic uint64_t refused[INF_MODEL_QUOTA_KINDS]; // charges that were refused
     struct inf_rate_limit rate;
     // Ranks of priorities (enum inf_model_priority): that of requests that name none, and the
     // highest one of a request.
@@ -54,13 +55,13 @@ enum inf_code inf_model_quota_begin_request(struct inf_model_quota *quota, const
 // Refunds a request that inf_model_quota_begin_request() has charged.
 void inf_model_quota_end_request(struct inf_model_quota *quota) INF_ON_LOOP;
 
-// Charges the account for memory of sessions. On failure nothing is charged.
+// Charges the account for memory of sessions. On failure nothing is charged. Any thread.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the sessions of the model would have too much memory.
 enum inf_code inf_model_quota_charge_session(struct inf_model_quota *quota, uint64_t bytes,
-                                             struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+                                             struct inf_error *err) INF_NODISCARD;
 
-// Refunds memory of sessions.
-void inf_model_quota_refund_session(struct inf_model_quota *quota, uint64_t bytes) INF_ON_LOOP;
+// Refunds memory of sessions. Any thread.
+void inf_model_quota_refund_session(struct inf_model_quota *quota, uint64_t bytes);
 
 #endif

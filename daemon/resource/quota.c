@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An account per user (uid), with one counter and one limit for each kind of resource. Accounts are
+// An account per user (uid), with one counter and one limit for each kind of resource. The counters
+// are atomic, because workers charge for memory of sessions. Accounts are
 // reference counted: a request that is still with a worker keeps the account of its user. An
 // account without references is kept while the user owes device time, so that reconnecting does not
 // clear the debt.
@@ -7,11 +8,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backends/base/clock.h"
 #include "daemon/policy/rate_limit.h"
+#include "proto/core/span.h"
 
 struct inf_quota_user {
     struct inf_quota *quota;
@@ -19,12 +21,12 @@ struct inf_quota_user {
     uid_t uid;
     uint32_t references; // 0: the account exists only because the user owes device time
     struct inf_rate_limit device;
-    uint64_t held[INF_QUOTA_KIND_COUNT];
+    _Atomic uint64_t held[INF_QUOTA_KIND_COUNT];
 };
 
 struct inf_quota {
-    uint64_t most[INF_QUOTA_KIND_COUNT];
-    uint64_t total[INF_QUOTA_KIND_COUNT]; // what all users hold
+    _Atomic uint64_t most[INF_QUOTA_KIND_COUNT];
+    _Atomic uint64_t total[INF_QUOTA_KIND_COUNT]; // what all users hold
     struct inf_quota_user *users;
 };
 
@@ -49,7 +51,8 @@ enum inf_code inf_quota_create(struct inf_quota **out_quota,
     struct inf_quota *quota = calloc(1, sizeof *quota);
     if (quota == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for quotas");
-    memcpy(quota->most, most, sizeof quota->most);
+    for (int i = 0; i < INF_QUOTA_KIND_COUNT; i++)
+        atomic_init(&quota->most[i], most[i]);
     *out_quota = quota;
     return INF_OK;
 }
@@ -97,7 +100,9 @@ struct inf_quota_user *inf_quota_open(struct inf_quota *quota, uid_t uid)
         user = calloc(1, sizeof *user);
         if (user == NULL)
             return NULL;
-        *user = (struct inf_quota_user){.quota = quota, .next = quota->users, .uid = uid};
+        user->quota = quota;
+        user->next = quota->users;
+        user->uid = uid;
         quota->users = user;
     }
     user->references++;
@@ -121,23 +126,52 @@ void inf_quota_unref(struct inf_quota_user **pointer)
     free_unused_accounts(user->quota);
 }
 
+// The counters order nothing else, so relaxed order is enough.
+static void add_amount(_Atomic uint64_t *counter, uint64_t amount)
+{
+    atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+}
+
+static void subtract_amount(_Atomic uint64_t *counter, uint64_t amount)
+{
+    uint64_t before = atomic_fetch_sub_explicit(counter, amount, memory_order_relaxed);
+    assert(before >= amount);
+    (void)before;
+}
+
+static enum inf_code charge_any(struct inf_quota_user *user, enum inf_quota_kind kind,
+                                uint64_t amount, struct inf_error *err)
+{
+    uint64_t most = atomic_load_explicit(&user->quota->most[kind], memory_order_relaxed);
+    uint64_t held = atomic_load_explicit(&user->held[kind], memory_order_relaxed);
+    do
+        if (!inf_range_ok(held, amount, most))
+            return inf_fail_reason(err, INF_EXHAUSTED, kinds[kind].reason,
+                                   "user %u: %" PRIu64 " %s and %" PRIu64
+                                   " more are too many, a user may have %" PRIu64,
+                                   (unsigned)user->uid, held, kinds[kind].name, amount, most);
+    while (!atomic_compare_exchange_weak_explicit(&user->held[kind], &held, held + amount,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    add_amount(&user->quota->total[kind], amount);
+    return INF_OK;
+}
+
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err)
 {
-    uint64_t most = user->quota->most[kind];
-    if (amount > most || user->held[kind] > most - amount)
-        return inf_fail_reason(
-            err, INF_EXHAUSTED, kinds[kind].reason,
-            "user %u: %" PRIu64 " %s and %" PRIu64 " more are too many, a user may have %" PRIu64,
-            (unsigned)user->uid, user->held[kind], kinds[kind].name, amount, most);
-    inf_quota_charge_held(user, kind, amount);
-    return INF_OK;
+    return charge_any(user, kind, amount, err);
+}
+
+enum inf_code inf_quota_charge_session(struct inf_quota_user *user, uint64_t bytes,
+                                       struct inf_error *err)
+{
+    return charge_any(user, INF_QUOTA_SESSION_BYTES, bytes, err);
 }
 
 void inf_quota_charge_held(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
 {
-    user->held[kind] += amount;
-    user->quota->total[kind] += amount;
+    add_amount(&user->held[kind], amount);
+    add_amount(&user->quota->total[kind], amount);
 }
 
 void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
@@ -164,9 +198,14 @@ enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t 
 
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
 {
-    assert(user->held[kind] >= amount);
-    user->held[kind] -= amount;
-    user->quota->total[kind] -= amount;
+    subtract_amount(&user->held[kind], amount);
+    subtract_amount(&user->quota->total[kind], amount);
+}
+
+void inf_quota_refund_session(struct inf_quota_user *user, uint64_t bytes)
+{
+    subtract_amount(&user->held[INF_QUOTA_SESSION_BYTES], bytes);
+    subtract_amount(&user->quota->total[INF_QUOTA_SESSION_BYTES], bytes);
 }
 
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind)

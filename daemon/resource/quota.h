@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts how much of the daemon's resources each user holds, and enforces a limit. A user is
 // charged when it acquires a resource. The user is refunded when the resource is really released,
-// which may be after its client is gone if a worker still uses the resource. Used by the loop only.
+// which may be after its client is gone if a worker still uses the resource. Used by the loop only,
+// except that workers charge for memory of sessions.
 #ifndef INF_DAEMON_RESOURCE_QUOTA_H
 #define INF_DAEMON_RESOURCE_QUOTA_H
 
@@ -53,6 +54,14 @@ void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 // INF_EXHAUSTED  (QUOTA_REQUESTS, QUOTA_BYTES) the user would exceed its limit.
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Charges a user for memory of sessions (INF_QUOTA_SESSION_BYTES), like inf_quota_charge(). Any
+// thread that holds a reference to a session of the user.
+enum inf_code inf_quota_charge_session(struct inf_quota_user *user, uint64_t bytes,
+                                       struct inf_error *err) INF_NODISCARD;
+
+// Refunds memory of sessions. Any thread, as above.
+void inf_quota_refund_session(struct inf_quota_user *user, uint64_t bytes);
 
 // Charges a user for `amount` of a resource that the user already holds. This never fails, even if
 // the user exceeds its limit.

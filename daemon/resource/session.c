@@ -22,12 +22,13 @@
 //
 // Both buffers are charged to the user and limited per session. The session itself and the names of
 // its tensors are charged too, so that many empty sessions cost their user something. The worker
-// allocates the memory for `next`, but cannot charge the user. So the loop charges after the run;
-// if that fails, the buffer is freed again.
+// charges the user for `next` before it allocates the memory. When the job has ended, the loop
+// adapts the charge to what the buffers have.
 #include "daemon/resource/session.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,23 +54,23 @@ void inf_session_table_fini(struct inf_session_table *table)
 // --- counting the references of a session, and finding its tensors ---
 
 // Refunds memory to the user, and to the model that the session belongs to.
-static void refund_bytes(struct inf_session *session, uint64_t bytes) INF_ON_LOOP
+static void refund_bytes(struct inf_session *session, uint64_t bytes)
 {
-    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, bytes);
+    inf_quota_refund_session(session->user, bytes);
     if (session->model != NULL)
         inf_model_quota_refund_session(session->model, bytes);
 }
 
 // Charges memory to the user, and to the model that the session belongs to.
 static enum inf_code charge_bytes(struct inf_session *session, uint64_t bytes,
-                                  struct inf_error *err) INF_ON_LOOP
+                                  struct inf_error *err)
 {
-    INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, bytes, err));
+    INF_TRY(inf_quota_charge_session(session->user, bytes, err));
     if (session->model == NULL)
         return INF_OK;
     enum inf_code code = inf_model_quota_charge_session(session->model, bytes, err);
     if (code != INF_OK)
-        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, bytes);
+        inf_quota_refund_session(session->user, bytes);
     return code;
 }
 
@@ -88,6 +89,7 @@ enum inf_code inf_session_bind_model(struct inf_session *session, struct inf_mod
 
 static void free_session(struct inf_session *session) INF_ON_LOOP
 {
+    assert(session->reserved_bytes == 0 && "each job has settled its account");
     for (uint32_t i = 0; i < session->tensor_count; i++) {
         struct inf_session_tensor *tensor = session->tensors[i];
         free(tensor->name);
@@ -188,27 +190,64 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
 
 // --- charging and committing the values of tensors ---
 
-// Adapts what the session and the user are charged for a tensor to the present size of its two
-// buffers, `now` and `next`.
+// Charges the user for `more` bytes of a tensor, within the limit of the session. The caller notes
+// them in the session.
+static enum inf_code charge_more(struct inf_session *session,
+                                 const struct inf_session_tensor *tensor, uint64_t more,
+                                 struct inf_error *err)
+{
+    uint64_t held = session->charged_bytes + session->reserved_bytes;
+    if (!inf_range_ok(held, more, INF_LIMIT_SESSION_BYTES))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "session %" PRIu64 ": '%s' would bring it to %" PRIu64
+                               " bytes, the limit is %" PRIu64,
+                               session->id, tensor->name, held + more, INF_LIMIT_SESSION_BYTES);
+    INF_TRY(charge_bytes(session, more, err));
+    atomic_fetch_add_explicit(&session->counters->session_bytes, more, memory_order_relaxed);
+    return INF_OK;
+}
+
+// Adapts what the session and the user are charged for a tensor to `bytes` in both buffers, `now`
+// and `next`, which includes what a worker has reserved.
+static enum inf_code charge_tensor_for(struct inf_session *session,
+                                       struct inf_session_tensor *tensor, uint64_t bytes,
+                                       struct inf_error *err) INF_ON_LOOP
+{
+    uint64_t before = tensor->charged_bytes + tensor->reserved_bytes;
+    if (bytes > before) {
+        INF_TRY(charge_more(session, tensor, bytes - before, err));
+    } else {
+        refund_bytes(session, before - bytes);
+        atomic_fetch_sub_explicit(&session->counters->session_bytes, before - bytes,
+                                  memory_order_relaxed);
+    }
+    session->charged_bytes += bytes - tensor->charged_bytes;
+    session->reserved_bytes -= tensor->reserved_bytes;
+    tensor->charged_bytes = bytes;
+    tensor->reserved_bytes = 0;
+    return INF_OK;
+}
+
+// Does the same for the present size of the buffers.
 static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
                                    struct inf_error *err) INF_ON_LOOP
 {
-    uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
-    if (bytes < tensor->charged_bytes) {
-        refund_bytes(session, tensor->charged_bytes - bytes);
-    } else {
-        uint64_t more = bytes - tensor->charged_bytes;
-        if (!inf_range_ok(session->charged_bytes, more, INF_LIMIT_SESSION_BYTES))
-            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
-                                   "session %" PRIu64 ": '%s' would bring it to %" PRIu64
-                                   " bytes, the limit is %" PRIu64,
-                                   session->id, tensor->name, session->charged_bytes + more,
-                                   INF_LIMIT_SESSION_BYTES);
-        INF_TRY(charge_bytes(session, more, err));
-    }
-    session->counters->session_bytes += bytes - tensor->charged_bytes;
-    session->charged_bytes += bytes - tensor->charged_bytes;
-    tensor->charged_bytes = bytes;
+    return charge_tensor_for(session, tensor,
+                             (uint64_t)tensor->now.capacity + tensor->next.capacity, err);
+}
+
+enum inf_code inf_session_reserve_bytes(struct inf_session *session,
+                                        struct inf_session_tensor *tensor, size_t size_bytes,
+                                        struct inf_error *err)
+{
+    uint64_t bytes =
+        (uint64_t)tensor->now.capacity + inf_session_buffer_capacity(&tensor->next, size_bytes);
+    uint64_t before = tensor->charged_bytes + tensor->reserved_bytes;
+    if (bytes <= before)
+        return INF_OK;
+    INF_TRY(charge_more(session, tensor, bytes - before, err));
+    tensor->reserved_bytes += bytes - before;
+    session->reserved_bytes += bytes - before;
     return INF_OK;
 }
 
@@ -240,17 +279,18 @@ struct tensor_value {
 static enum inf_code set_value(struct inf_session *session, struct inf_session_tensor *tensor,
                                const struct tensor_value *value, struct inf_error *err) INF_ON_LOOP
 {
+    uint64_t capacity = inf_session_buffer_capacity(&tensor->now, value->size_bytes);
+    INF_TRY(charge_tensor_for(session, tensor, capacity + tensor->next.capacity, err));
     tensor->next.lags = false;
-    INF_TRY(inf_session_buffer_reserve(&tensor->now, value->size_bytes, NULL, err));
+    enum inf_code code = inf_session_buffer_reserve(&tensor->now, value->size_bytes, NULL, err);
+    if (code != INF_OK) {
+        (void)!charge_tensor(session, tensor, NULL); // less than before
+        return code;
+    }
     if (value->data != NULL)
         memcpy(tensor->now.data, value->data, value->size_bytes);
     else
         memset(tensor->now.data, 0, value->size_bytes);
-    enum inf_code code = charge_tensor(session, tensor, err);
-    if (code != INF_OK) {
-        inf_session_buffer_drop(&tensor->now);
-        return code;
-    }
     tensor->present = true;
     tensor->dtype = value->dtype;
     tensor->shape = value->shape;

@@ -46,6 +46,8 @@ struct inf_session_tensor {
     struct inf_session_buffer next;
     struct inf_session_lag lag; // valid if next.lags
     uint64_t charged_bytes;     // bytes charged to the user for `now` and `next` together
+    // Bytes that the worker has charged in addition, for what it reserves in `next`.
+    uint64_t reserved_bytes;
     char *output; // output of the state pair whose input is this tensor; NULL: there is no pair
     bool shaped;  // true: the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
@@ -64,6 +66,8 @@ struct inf_session {
     // Each allocated separately, so that an unused session is small and jobs may hold pointers.
     struct inf_session_tensor *tensors[INF_LIMIT_SESSION_TENSORS];
     uint64_t charged_bytes; // bytes charged to the user for the values of all tensors
+    // The sum of reserved_bytes of all tensors. The worker owns it while a job of the session runs.
+    uint64_t reserved_bytes;
     uint64_t fixed_bytes;   // bytes charged to the user for the session itself and for names
     struct inf_quota_user *user;
     // The account of the model that used the session first; one reference. NULL: none has.
@@ -174,6 +178,15 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      enum inf_dtype dtype, const struct inf_shape *shape,
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Charges the user for a next value of `size_bytes` of a tensor of the session. Called by the worker
+// that runs the active job of the session, before inf_session_buffer_reserve() for tensor->next.
+// inf_session_commit() or inf_session_charge_next() settles the account when the job has ended.
+//
+// INF_EXHAUSTED  (QUOTA_BYTES) the session, its user or its model would have too many bytes.
+enum inf_code inf_session_reserve_bytes(struct inf_session *session,
+                                        struct inf_session_tensor *tensor, size_t size_bytes,
+                                        struct inf_error *err) INF_NODISCARD;
 
 // Accounts for the next-value buffer of a tensor after a job that may have reserved it: charges the
 // user, or frees the buffer if the charge fails.

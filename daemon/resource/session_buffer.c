@@ -57,21 +57,33 @@ bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer)
            atomic_load_explicit(buffer_users(buffer), memory_order_acquire) > 1;
 }
 
+// Returns true if the memory that the buffer has can be written, and is enough.
+static bool has_memory(const struct inf_session_buffer *buffer, size_t size_bytes)
+{
+    return buffer->data != NULL && buffer->capacity >= size_bytes &&
+           !inf_session_buffer_is_shared(buffer);
+}
+
+size_t inf_session_buffer_capacity(const struct inf_session_buffer *buffer, size_t size_bytes)
+{
+    return has_memory(buffer, size_bytes) ? buffer->capacity
+                                          : inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
+}
+
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          bool *out_new, struct inf_error *err)
 {
     if (out_new != NULL)
         *out_new = false;
     buffer->lags = false;
-    if (buffer->data != NULL && buffer->capacity >= size_bytes &&
-        !inf_session_buffer_is_shared(buffer))
+    if (has_memory(buffer, size_bytes))
         return INF_OK;
     if (size_bytes > INF_LIMIT_SESSION_BYTES)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                                "%zu bytes, a session keeps at most %" PRIu64, size_bytes,
                                INF_LIMIT_SESSION_BYTES);
-    size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
     inf_session_buffer_drop(buffer);
+    size_t capacity = inf_session_buffer_capacity(buffer, size_bytes);
     size_t allocated = allocated_bytes(capacity);
     uint8_t *memory =
         capacity >= MAPPED_LEAST ? inf_pages_map(allocated) : aligned_alloc(ALIGNMENT, allocated);

@@ -59,8 +59,11 @@ static enum inf_code bind_cache(struct inf_history_step *step, struct inf_histor
 {
     const struct inf_cache_layout layout = cache_layout(step, state);
     struct inf_job_output *output = &step->plan.job->outputs[state->output];
+    struct inf_error *err = &step->plan.job->result.fault.err;
     output->in_place = output->overwrites = true;
-    INF_TRY(inf_cache_rows_begin(state->tensor, &layout, &step->plan.job->result.fault.err));
+    INF_TRY(inf_session_reserve_bytes(step->plan.job->session, state->tensor,
+                                      layout.outer * layout.room * layout.row_bytes, err));
+    INF_TRY(inf_cache_rows_begin(state->tensor, &layout, err));
     state->memory = state->tensor->next.data;
     return INF_OK;
 }
@@ -115,6 +118,7 @@ static enum inf_code bind_state(struct inf_history_step *step, struct inf_histor
     if (!inf_size_mul(state->outer * state->row_bytes, step->plan.room, &size))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                                "'%s' is too large for a session", tensor->name);
+    INF_TRY(inf_session_reserve_bytes(step->plan.job->session, tensor, size, err));
     INF_TRY(inf_session_buffer_reserve(&tensor->next, size, &is_new, err));
     state->memory = tensor->next.data;
     copy_rows(state, tensor->now.data, tensor_room(state), state->memory, step->plan.room,

@@ -30,8 +30,8 @@ struct inf_job_output {
     struct inf_region *region;
     uint64_t region_id, region_offset;
     bool returned; // the reply contains this output
-    // Session buffer that receives the output; NULL: the output is not kept.
-    struct inf_session_buffer *kept;
+    // Session tensor whose next value is the output; NULL: the output is not kept.
+    struct inf_session_tensor *kept;
     // The worker sets the fields from `late` on.
     bool late; // the size of the output is known only after the run
     // The run wrote the output into memory of the session, behind rows that were there: into the

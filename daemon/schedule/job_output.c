@@ -49,6 +49,14 @@ static enum inf_code place_inline(struct inf_job *job, const char *name,
     return INF_OK;
 }
 
+// Charges the user for the memory of an output that the session keeps, and reserves it.
+static enum inf_code reserve_kept(struct inf_job *job, const struct inf_job_output *output)
+{
+    struct inf_error *err = &job->result.fault.err;
+    INF_TRY(inf_session_reserve_bytes(job->session, output->kept, output->size_bytes, err));
+    return inf_session_buffer_reserve(&output->kept->next, output->size_bytes, NULL, err);
+}
+
 // Records the data type and shape of an output, and assigns memory to it.
 static enum inf_code place_output(struct inf_job *job, const char *name,
                                   struct inf_job_output *output, enum inf_dtype dtype,
@@ -58,11 +66,10 @@ static enum inf_code place_output(struct inf_job *job, const char *name,
     output->dtype = dtype;
     output->shape = *shape;
     output->size_bytes = size_bytes;
-    if (output->kept != NULL &&
-        inf_session_buffer_reserve(output->kept, output->size_bytes, NULL, &fault->err) != INF_OK)
+    if (output->kept != NULL && reserve_kept(job, output) != INF_OK)
         return inf_error_prefix(&fault->err, fault->err.code, "output '%s'", name);
     if (!output->returned) {
-        output->memory = output->kept->data;
+        output->memory = output->kept->next.data;
         return INF_OK;
     }
     if (output->memory == NULL)
@@ -159,7 +166,7 @@ void inf_job_keep_outputs(struct inf_job *job)
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
         if (output->kept != NULL && output->returned && output->size_bytes > 0)
-            memcpy(output->kept->data, find_memory(job, output), output->size_bytes);
+            memcpy(output->kept->next.data, find_memory(job, output), output->size_bytes);
     }
 }
 

@@ -83,7 +83,7 @@ static void keep_output(struct inf_job *job, uint32_t port, uint32_t tensor)
 {
     struct inf_job_output *output = &job->outputs[port];
     output->wanted = true;
-    output->kept = &job->session->tensors[tensor]->next;
+    output->kept = job->session->tensors[tensor];
     job->kept_outputs[job->kept_output_count++] =
         (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
 }

@@ -18,6 +18,11 @@ static enum inf_code begin_request(struct inf_model_quota *quota, uint64_t at_ns
     return code;
 }
 
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load(counter);
+}
+
 Test(model_quota, limits_requests_in_flight)
 {
     inf_role_enter_loop();
@@ -34,8 +39,8 @@ Test(model_quota, limits_requests_in_flight)
     inf_model_quota_end_request(quota);
     cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_OK);
     cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
-    cr_expect_eq(quota->held[INF_MODEL_QUOTA_REQUESTS], 999);
-    cr_expect_eq(quota->refused[INF_MODEL_QUOTA_REQUESTS], 3);
+    cr_expect_eq(read_counter(&quota->held[INF_MODEL_QUOTA_REQUESTS]), 999u);
+    cr_expect_eq(read_counter(&quota->refused[INF_MODEL_QUOTA_REQUESTS]), 3u);
     inf_model_quota_unref(&quota);
     cr_expect_null(quota);
 }
@@ -49,8 +54,8 @@ Test(model_quota, limits_requests_of_a_second)
     for (int i = 0; i < 4; i++)
         cr_assert_eq(begin_request(quota, START_NS, &wait_ns), INF_OK, "%d", i);
     cr_expect_eq(begin_request(quota, START_NS, &wait_ns), INF_EXHAUSTED);
-    cr_expect_eq(quota->refused[INF_MODEL_QUOTA_RATE], 1);
-    cr_expect_eq(quota->held[INF_MODEL_QUOTA_RATE], 0);
+    cr_expect_eq(read_counter(&quota->refused[INF_MODEL_QUOTA_RATE]), 1u);
+    cr_expect_eq(read_counter(&quota->held[INF_MODEL_QUOTA_RATE]), 0u);
     // One in 250 ms is allowed from now on. A refused request costs nothing.
     for (int i = 1; i < 9; i++) {
         const uint64_t at_ns = START_NS + (uint64_t)i * 250 * INF_NS_PER_MS;
@@ -107,8 +112,8 @@ Test(model_quota, limits_memory_of_sessions)
     cr_expect_not_null(strstr(err.text, "60 bytes, and 41 more"), "%s", err.text);
     cr_expect_eq(inf_model_quota_charge_session(quota, UINT64_MAX, &err), INF_EXHAUSTED);
     cr_expect_eq(inf_model_quota_charge_session(quota, 40, &err), INF_OK);
-    cr_expect_eq(quota->held[INF_MODEL_QUOTA_SESSION_BYTES], 100);
-    cr_expect_eq(quota->refused[INF_MODEL_QUOTA_SESSION_BYTES], 2);
+    cr_expect_eq(read_counter(&quota->held[INF_MODEL_QUOTA_SESSION_BYTES]), 100u);
+    cr_expect_eq(read_counter(&quota->refused[INF_MODEL_QUOTA_SESSION_BYTES]), 2u);
     struct inf_model_quota *other = inf_model_quota_ref(quota);
     inf_model_quota_unref(&quota);
     inf_model_quota_refund_session(other, 100);
