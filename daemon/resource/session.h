@@ -68,7 +68,7 @@ struct inf_session {
     uint64_t charged_bytes; // bytes charged to the user for the values of all tensors
     // The sum of reserved_bytes of all tensors. The worker owns it while a job of the session runs.
     uint64_t reserved_bytes;
-    uint64_t fixed_bytes;   // bytes charged to the user for the session itself and for names
+    uint64_t fixed_bytes; // bytes charged to the user for the session itself and for names
     struct inf_quota_user *user;
     // The account of the model that used the session first; one reference. NULL: none has.
     struct inf_model_quota *model;
@@ -179,8 +179,8 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      const void *data,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Charges the user for a next value of `size_bytes` of a tensor of the session. Called by the worker
-// that runs the active job of the session, before inf_session_buffer_reserve() for tensor->next.
+// Charges the user for a next value of `size_bytes` of a tensor of the session. The worker that
+// runs the active job of the session calls it before inf_session_buffer_reserve() for tensor->next.
 // inf_session_commit() or inf_session_charge_next() settles the account when the job has ended.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, its user or its model would have too many bytes.

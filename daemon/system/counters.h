@@ -19,7 +19,7 @@ struct inf_counters {
     // workers still use.
     uint32_t regions;
     uint64_t region_bytes;
-    uint32_t sessions; // number of sessions that are open or have requests in flight
+    uint32_t sessions;              // number of sessions that are open or have requests in flight
     _Atomic uint64_t session_bytes; // workers add what they reserve
     int64_t session_uses; // requests of sessions, and sessions that were opened, since the start
 };
