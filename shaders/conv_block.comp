@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, transposed convolution, and product with a constant matrix, with blocks of x and of
-// the weights in shared memory. For GPUs, whose work groups share a fast memory.
+// the weights in shared memory. A module built with PAIR multiplies two tensors, neither of which
+// is constant: a takes the place of x, b that of the weights. For GPUs, whose work groups share a
+// fast memory.
 //
 // The problem: an invocation that computes a few results alone loads almost as many numbers as it
 // multiplies, and the loads of neighbouring invocations are the same.
@@ -24,7 +26,7 @@
 // that the error does not grow with the number of slices. A sum that leaves the range of 16 bits
 // becomes infinite, and is reported.
 //
-// Weights have the layout of conv.comp. The convolution must have one group of channels.
+// lib/block_window.glsl and lib/block_pair.glsl copy slices and store results.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -39,18 +41,10 @@
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/functions.glsl"
-#include "lib/window.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
-layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
-layout(constant_id = 4) const bool Y_VECTOR = false;
-layout(constant_id = 5) const bool TRANSPOSED = false;
-layout(constant_id = 6) const bool PRELU = false;
-// True for a 1x1 window that never reaches outside the image.
-layout(constant_id = 7) const bool ONE_TAP = false;
-layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 1;
 
 // A work group has SIDE * SIDE invocations.
@@ -64,50 +58,47 @@ const uint COLUMNS = SIDE * VECTORS; // vectors of a block
 // different values of k write to different banks of the memory.
 const uint STRIDE = ROWS + 1;
 
-READS(0, x)
-READS(1, w)
-layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
-READS(3, added)
-WRITES(4, y)
-
-#include "lib/source.glsl"
-#include "lib/outside.glsl"
-#include "lib/added.glsl"
-
 shared NUMBER from[DEPTH * STRIDE];
 shared VECTOR weights[DEPTH * COLUMNS];
 
-#include "lib/block.glsl"
+// Stores a vector of weights, number `column` of the block, for value `depth` of the slice.
+void put_weights(uint depth, uint column, vec4 values)
+{
+    weights[depth * COLUMNS + column] = VECTOR(values);
+}
+
+// Stores one weight: channel `channel` of the block for value `depth` of the slice.
+void put_weight(uint depth, uint channel, float value)
+{
+    weights[depth * COLUMNS + channel / 4][channel % 4] = NUMBER(value);
+}
+
+#ifdef PAIR
+#include "lib/block_pair.glsl"
+#else
+#include "lib/block_window.glsl"
+#endif
 
 void main()
 {
     uint local = gl_LocalInvocationID.x;
     uint row = local / SIDE, column = local % SIDE;
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint blocks = p.blocks, pixels = p.strips;
-    uint tiles = (blocks + COLUMNS - 1) / COLUMNS;
-    uint tile = group % tiles * COLUMNS, first = group / tiles * ROWS;
+    uint first, tile;
     // All invocations of a group return together, so no barrier waits for one that returned.
-    if (first >= pixels)
+    if (!choose_block(local, first, tile))
         return;
-    Picture picture = picture_of_window();
-    uint total = (ONE_TAP ? 1 : p.kernel_h * p.kernel_w) * p.group_in;
-    choose_pixels(local, first);
+    uint total = count_terms();
 
     vec4 sum[PIXELS * VECTORS];
     [[unroll]] for (uint v = 0; v < VECTORS; v++) {
-        vec4 start = bias[min(tile + column + v * SIDE, blocks - 1)];
+        vec4 start = load_bias(tile + column + v * SIDE);
         [[unroll]] for (uint t = 0; t < PIXELS; t++)
             sum[t * VECTORS + v] = start;
     }
 
     for (uint k = 0; k < total; k += DEPTH) {
-        copy_pixels(picture, local, k, total);
-        for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
-            uint depth = k + place / COLUMNS, vector = tile + place % COLUMNS;
-            weights[place] = VECTOR(
-                depth < total && vector < blocks ? w4(depth * blocks + vector) : vec4(0.0));
-        }
+        copy_pixels(local, k, total);
+        copy_weights(local, tile, k, total);
         barrier();
 #ifdef F16
         VECTOR terms[PIXELS * VECTORS];

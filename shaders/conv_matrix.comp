@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, transposed convolution, and product with a constant matrix, with the instructions
-// of GPUs that multiply whole matrices of 16-bit floats (tensor cores).
+// of GPUs that multiply whole matrices of 16-bit floats (tensor cores). A module built with PAIR
+// multiplies two tensors, as in conv_block.comp.
 //
 // The idea is that of conv_block.comp: a work group copies slices of x and of the weights to shared
 // memory, and computes a block of results from them. Here four subgroups share the block. Each of
@@ -17,10 +18,10 @@
 // write their sums to shared memory, and then each invocation applies bias and activation to some
 // vectors of them.
 //
-// Products are added in 32 bits. Values of x that are infinite in 16 bits give sums that are not
-// finite; the shader reports these as an overflow (STATUS_OVERFLOWED).
+// Products are added in 32 bits. Values of the operands that are infinite in 16 bits give sums that
+// are not finite; the shader reports these as an overflow (STATUS_OVERFLOWED).
 //
-// Weights have the layout of conv.comp. The convolution must have one group of channels.
+// lib/block_window.glsl and lib/block_pair.glsl copy slices and store results.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -35,18 +36,10 @@
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/functions.glsl"
-#include "lib/window.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
-layout(constant_id = 2) const uint PIXELS = 1; // rows of matrices of a subgroup
-layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
-layout(constant_id = 4) const bool Y_VECTOR = false;
-layout(constant_id = 5) const bool TRANSPOSED = false;
-layout(constant_id = 6) const bool PRELU = false;
-// True for a 1x1 window that never reaches outside the image.
-layout(constant_id = 7) const bool ONE_TAP = false;
-layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
+layout(constant_id = 2) const uint PIXELS = 1;  // rows of matrices of a subgroup
 layout(constant_id = 9) const uint VECTORS = 1; // columns of matrices of a subgroup
 layout(constant_id = 10) const uint SUBGROUP = 32; // invocations of a subgroup
 // The instruction multiplies a matrix of M pixels by K values with one of K values by N channels.
@@ -64,36 +57,38 @@ const uint STRIDE = ROWS + MATRIX_GAP;              // numbers of `from` for a v
 const uint CHANNELS_STRIDE = CHANNELS + MATRIX_GAP; // numbers of `weights` for a value of k
 const uint RESULTS_STRIDE = CHANNELS + MATRIX_GAP;  // numbers of `results` for a pixel
 
-READS(0, x)
-READS(1, w)
-layout(binding = 2) readonly buffer B { vec4 bias[]; }; // the bias, followed by the slopes of prelu
-READS(3, added)
-WRITES(4, y)
-
-#include "lib/source.glsl"
-#include "lib/outside.glsl"
-#include "lib/added.glsl"
-
 shared float16_t from[DEPTH * STRIDE];
 shared float16_t weights[DEPTH * CHANNELS_STRIDE];
 shared float results[ROWS * RESULTS_STRIDE];
 
-#include "lib/block.glsl"
+// Stores one weight: channel `channel` of the block for value `depth` of the slice.
+void put_weight(uint depth, uint channel, float value)
+{
+    weights[depth * CHANNELS_STRIDE + channel] = float16_t(value);
+}
+
+// Stores a vector of weights, number `column` of the block.
+void put_weights(uint depth, uint column, vec4 values)
+{
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        put_weight(depth, column * 4 + i, values[i]);
+}
+
+#ifdef PAIR
+#include "lib/block_pair.glsl"
+#else
+#include "lib/block_window.glsl"
+#endif
 #include "lib/matrix.glsl"
 
 void main()
 {
     uint local = gl_LocalInvocationID.x;
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint blocks = p.blocks, pixels = p.strips;
-    uint tiles = (blocks + COLUMNS - 1) / COLUMNS;
-    uint tile = group % tiles * COLUMNS, first = group / tiles * ROWS;
+    uint first, tile;
     // All invocations of a group return together, so no barrier waits for one that returned.
-    if (first >= pixels)
+    if (!choose_block(local, first, tile))
         return;
-    Picture picture = picture_of_window();
-    uint total = (ONE_TAP ? 1 : p.kernel_h * p.kernel_w) * p.group_in;
-    choose_pixels(local, first);
+    uint total = count_terms();
 
     // The first pixel and channel, within the block, of this subgroup.
     uint row = gl_SubgroupID / MATRIX_SIDES * M * PIXELS;
@@ -104,14 +99,8 @@ void main()
     }
 
     for (uint k = 0; k < total; k += DEPTH) {
-        copy_pixels(picture, local, k, total);
-        for (uint place = local; place < DEPTH * COLUMNS; place += GROUP) {
-            uint depth = place / COLUMNS, column = place % COLUMNS;
-            vec4 four = k + depth < total && tile + column < blocks
-                ? w4((k + depth) * blocks + tile + column) : vec4(0.0);
-            [[unroll]] for (uint i = 0; i < 4; i++)
-                weights[depth * CHANNELS_STRIDE + column * 4 + i] = float16_t(four[i]);
-        }
+        copy_pixels(local, k, total);
+        copy_weights(local, tile, k, total);
         barrier();
         [[unroll]] for (uint d = 0; d < DEPTH; d += K) {
             CHANNEL_FACTOR each[VECTORS];
@@ -136,6 +125,6 @@ void main()
         uint at = place / COLUMNS * RESULTS_STRIDE + place % COLUMNS * 4;
         uint block = tile + place % COLUMNS;
         vec4 result = vec4(results[at], results[at + 1], results[at + 2], results[at + 3]);
-        store_sums(first + place / COLUMNS, block, result + bias[min(block, blocks - 1)]);
+        store_sums(first + place / COLUMNS, block, result + load_bias(block));
     }
 }

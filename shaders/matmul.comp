@@ -7,6 +7,7 @@
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
+#include "lib/product.glsl"
 
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const bool BIAS = false;
@@ -15,16 +16,6 @@ READS(0, a)
 READS(1, b)
 READS(2, bias)
 WRITES(3, y)
-layout(push_constant) uniform P {
-    uint count;
-    uint m, n, k;
-    // Elements between neighbouring rows and columns of a and of b.
-    uint a_row, a_column, b_row, b_column;
-    uint batch_axes;
-    uint batch_dims[BATCH_AXES]; // sizes of the batch axes, innermost first
-    uint a_batch[BATCH_AXES], b_batch[BATCH_AXES];
-    float low, high;
-} p;
 
 void main()
 {
@@ -33,13 +24,8 @@ void main()
         return;
     uint across = (p.n + 3) / 4, down = (p.m + 3) / 4;
     uint column = id % across * 4, row = id / across % down * 4;
-    uint batch = id / across / down, rest = batch;
-    uint a_at = 0, b_at = 0;
-    for (uint i = 0; i < p.batch_axes; i++) {
-        a_at += rest % p.batch_dims[i] * p.a_batch[i];
-        b_at += rest % p.batch_dims[i] * p.b_batch[i];
-        rest /= p.batch_dims[i];
-    }
+    uint batch = id / across / down, a_at, b_at;
+    find_matrices(batch, a_at, b_at);
     uint rows[4], columns[4];
     for (uint i = 0; i < 4; i++) {
         rows[i] = a_at + min(row + i, p.m - 1) * p.a_row;

@@ -2,8 +2,9 @@
 // The compiled shaders. Each .comp file has three SPIR-V modules, embedded at build time. The
 // module at index + INF_SHADER_COUNT supports 16-bit floats. The module at index + 2 *
 // INF_SHADER_COUNT also reads through texel views (lib/storage.glsl). The shaders *_BYTES are built
-// from the source of another shader, for operands of bytes, *_F16 with arithmetic in 16 bits, and
-// *_NV and *_KHR with products of matrices by the cooperative_matrix extension of that name.
+// from the source of another shader, for operands of bytes, *_PAIR for products of two tensors,
+// *_F16 with arithmetic in 16 bits, and *_NV and *_KHR with products of matrices by the
+// cooperative_matrix extension of that name.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -20,9 +21,14 @@ enum inf_shader_index {
     INF_SHADER_CONV,
     INF_SHADER_CONV_BLOCK,
     INF_SHADER_CONV_BLOCK_F16,
+    INF_SHADER_CONV_BLOCK_PAIR,
+    INF_SHADER_CONV_BLOCK_PAIR_F16,
     INF_SHADER_CONV_MATRIX,
     INF_SHADER_CONV_MATRIX_NV,
     INF_SHADER_CONV_MATRIX_KHR,
+    INF_SHADER_CONV_MATRIX_PAIR,
+    INF_SHADER_CONV_MATRIX_PAIR_NV,
+    INF_SHADER_CONV_MATRIX_PAIR_KHR,
     INF_SHADER_CONV_SPLIT,
     INF_SHADER_CONV_TILE,
     INF_SHADER_DEPTHWISE,

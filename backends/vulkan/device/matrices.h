@@ -14,6 +14,7 @@ enum vk_matrix_method {
     VK_MATRICES_LOOPS, // by loops, which any device can run; only tests choose this
     VK_MATRICES_NV,    // by the instructions of VK_NV_cooperative_matrix
     VK_MATRICES_KHR,   // by those of VK_KHR_cooperative_matrix
+    VK_MATRICES_METHODS
 };
 
 // An instruction multiplies m rows of k 16-bit floats with k rows of n, and adds in 32 bits.

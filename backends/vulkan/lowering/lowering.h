@@ -11,8 +11,8 @@
 #include "backends/vulkan/device/weights.h"
 #include "shaders/constants.h"
 
-struct vk_conv_candidates;
-struct vk_conv_choice;
+struct vk_shader_candidates;
+struct vk_shader_choice;
 struct vk_residual;
 
 // How many numbers one texel of a texel view holds, for shaders that read an operand through a
@@ -78,10 +78,10 @@ struct vk_lowering {
     const bool *lowered;
     // Residual that a convolution adds to its result; NULL: none.
     const struct vk_residual *residual;
-    // How a convolution is computed, for a race; NULL: by its recorded winner or by the rule.
-    const struct vk_conv_choice *forced;
-    // Receives the candidates if the node is a convolution and the GPU has races; NULL: not wanted.
-    struct vk_conv_candidates *candidates;
+    // How the node is computed, for a race; NULL: by its recorded winner or by the rule.
+    const struct vk_shader_choice *forced;
+    // Receives the candidates if there is a choice and the GPU has races; NULL: not wanted.
+    struct vk_shader_candidates *candidates;
     bool half_weights; // true: weights may be kept in 16 bits
     bool lowers;       // set by vk_emit_dispatch(): true if an operand of the node is 16-bit
 };

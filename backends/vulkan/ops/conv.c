@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions: lists the shaders that can compute one, and lets the chosen one do it.
-#include "backends/vulkan/ops/conv_choice.h"
 #include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
 #include "backends/vulkan/ops/residual.h"
+#include "backends/vulkan/ops/shader_choice.h"
 
 // Adds the residual from the lowering context to the convolution, and replaces the convolution's
 // activation by the one that follows the addition.
@@ -43,22 +43,20 @@ enum inf_code vk_conv_check_activation(const struct vk_lowering *lowering, struc
 }
 
 // The sizes of conv_block.comp among which a race chooses: pixels and vectors of an invocation.
-static const struct vk_conv_choice block_sizes[] = {
-    {VK_CONV_BLOCKS, 4, 1}, {VK_CONV_BLOCKS, 8, 1}, {VK_CONV_BLOCKS, 4, 2},
-    {VK_CONV_BLOCKS, 8, 2}, {VK_CONV_BLOCKS, 2, 4}, {VK_CONV_BLOCKS, 4, 4},
+static const struct vk_shader_choice block_sizes[] = {
+    {VK_BY_BLOCKS, 4, 1}, {VK_BY_BLOCKS, 8, 1}, {VK_BY_BLOCKS, 4, 2},
+    {VK_BY_BLOCKS, 8, 2}, {VK_BY_BLOCKS, 2, 4}, {VK_BY_BLOCKS, 4, 4},
 };
 
 // The sizes of the form in 16 bits, which needs fewer registers.
-static const struct vk_conv_choice block_sizes_f16[] = {{VK_CONV_BLOCKS_F16, 4, 1},
-                                                        {VK_CONV_BLOCKS_F16, 4, 2},
-                                                        {VK_CONV_BLOCKS_F16, 8, 2},
-                                                        {VK_CONV_BLOCKS_F16, 4, 4}};
+static const struct vk_shader_choice block_sizes_f16[] = {{VK_BY_BLOCKS_F16, 4, 1},
+                                                          {VK_BY_BLOCKS_F16, 4, 2},
+                                                          {VK_BY_BLOCKS_F16, 8, 2},
+                                                          {VK_BY_BLOCKS_F16, 4, 4}};
 
 // The sizes of conv_matrix.comp: rows and columns of matrices of a subgroup.
-static const struct vk_conv_choice matrix_sizes[] = {{VK_CONV_MATRICES, 1, 1},
-                                                     {VK_CONV_MATRICES, 2, 1},
-                                                     {VK_CONV_MATRICES, 2, 2},
-                                                     {VK_CONV_MATRICES, 2, 4}};
+static const struct vk_shader_choice matrix_sizes[] = {
+    {VK_BY_MATRICES, 1, 1}, {VK_BY_MATRICES, 2, 1}, {VK_BY_MATRICES, 2, 2}, {VK_BY_MATRICES, 2, 4}};
 
 // Blocks are no candidates for a convolution with fewer pixels or channels than this, of which most
 // of a block would be computed in vain.
@@ -79,8 +77,8 @@ static bool can_use_blocks(const struct vk_conv *conv)
 
 // The sizes of conv_split.comp among which a race chooses: pixels of an invocation, and invocations
 // that add a sum. The first one is the rule's.
-static const struct vk_conv_choice split_sizes[] = {
-    {VK_CONV_SPLIT, 1, 16}, {VK_CONV_SPLIT, 1, 8}, {VK_CONV_SPLIT, 4, 16}, {VK_CONV_SPLIT, 4, 8}};
+static const struct vk_shader_choice split_sizes[] = {
+    {VK_BY_SPLIT, 1, 16}, {VK_BY_SPLIT, 1, 8}, {VK_BY_SPLIT, 4, 16}, {VK_BY_SPLIT, 4, 8}};
 
 // Sums are split if there are few vectors of results and each sum is long. With more results, one
 // invocation for each keeps a GPU busy.
@@ -98,20 +96,20 @@ static bool can_use_split(const struct vk_conv *conv)
 
 // Chooses the shader. By the rule it is the first that the device was measured to be fastest with:
 // Winograd, tiles, strips. No GPU was measured; there few pixels are split first.
-static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
-                                           const struct vk_conv *conv)
+static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
+                                             const struct vk_conv *conv)
 {
     uint32_t strip = vk_strip_pixels(lowering, conv->window.out_w), count = 0;
-    struct vk_conv_choice list[VK_CONV_CANDIDATES];
+    struct vk_shader_choice list[VK_SHADER_CANDIDATES];
     bool split = can_use_split(conv),
          software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     if (split && !software && count_pixels(conv) <= SPLIT_RULE_PIXELS)
         list[count++] = split_sizes[0];
     if (vk_conv_is_winograd(lowering, conv))
-        list[count++] = (struct vk_conv_choice){VK_CONV_WINOGRAD, 0, 0};
+        list[count++] = (struct vk_shader_choice){VK_BY_WINOGRAD, 0, 0};
     if (vk_conv_is_tiled(lowering, conv))
-        list[count++] = (struct vk_conv_choice){VK_CONV_TILES, 0, 0};
-    list[count++] = (struct vk_conv_choice){VK_CONV_STRIPS, strip, 0};
+        list[count++] = (struct vk_shader_choice){VK_BY_TILES, 0, 0};
+    list[count++] = (struct vk_shader_choice){VK_BY_STRIPS, strip, 0};
     for (uint32_t i = 0; can_use_blocks(conv) && i < INF_ARRAY_LENGTH(block_sizes); i++)
         list[count++] = block_sizes[i];
     bool half = lowering->half_weights && lowering->gpu->half_arithmetic && can_use_blocks(conv);
@@ -122,8 +120,8 @@ static struct vk_conv_choice choose_method(const struct vk_lowering *lowering,
             list[count++] = matrix_sizes[i];
     for (uint32_t i = 0; split && i < INF_ARRAY_LENGTH(split_sizes); i++)
         list[count++] = split_sizes[i];
-    for (uint32_t pixels = strip / 2; pixels > 0 && count < VK_CONV_CANDIDATES; pixels /= 2)
-        list[count++] = (struct vk_conv_choice){VK_CONV_STRIPS, pixels, 0};
+    for (uint32_t pixels = strip / 2; pixels > 0 && count < VK_SHADER_CANDIDATES; pixels /= 2)
+        list[count++] = (struct vk_shader_choice){VK_BY_STRIPS, pixels, 0};
     return vk_conv_choose(lowering, conv, list[0], list, count);
 }
 
@@ -135,23 +133,23 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
     vk_conv_flatten(conv);
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
-    struct vk_conv_choice choice = choose_method(lowering, conv);
+    struct vk_shader_choice choice = choose_method(lowering, conv);
     bool built = false;
-    if (choice.method == VK_CONV_BLOCKS || choice.method == VK_CONV_BLOCKS_F16)
+    if (choice.method == VK_BY_BLOCKS || choice.method == VK_BY_BLOCKS_F16)
         INF_TRY(vk_emit_blocks(lowering, conv, &choice, &built, err));
-    if (choice.method == VK_CONV_MATRICES)
+    if (choice.method == VK_BY_MATRICES)
         INF_TRY(vk_emit_matrices(lowering, conv, &choice, &built, err));
-    if (choice.method == VK_CONV_SPLIT)
+    if (choice.method == VK_BY_SPLIT)
         INF_TRY(vk_emit_split(lowering, conv, &choice, &built, err));
-    if (choice.method == VK_CONV_WINOGRAD)
+    if (choice.method == VK_BY_WINOGRAD)
         INF_TRY(vk_emit_winograd(lowering, conv, &built, err));
-    if (!built && (choice.method == VK_CONV_WINOGRAD || choice.method == VK_CONV_TILES) &&
+    if (!built && (choice.method == VK_BY_WINOGRAD || choice.method == VK_BY_TILES) &&
         vk_conv_is_tiled(lowering, conv))
         INF_TRY(vk_emit_tiles(lowering, conv, &built, err));
     if (built)
         return INF_OK;
     uint32_t pixels =
-        choice.method == VK_CONV_STRIPS ? choice.pixels : vk_strip_pixels(lowering, window->out_w);
+        choice.method == VK_BY_STRIPS ? choice.pixels : vk_strip_pixels(lowering, window->out_w);
     return vk_emit_strips(lowering, conv, pixels, err);
 }
 

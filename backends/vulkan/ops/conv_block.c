@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with the shaders whose work groups compute a block of results together:
-// conv_block.comp, conv_matrix.comp and conv_split.comp. These files describe the algorithms.
+// Convolutions and products of two tensors with the shaders whose work groups compute a block of
+// results together: conv_block.comp, conv_matrix.comp and conv_split.comp. These files describe the
+// algorithms.
 #include "backends/vulkan/ops/conv_strips.h"
+#include "backends/vulkan/ops/product.h"
 
 // A shader, and what a work group of it computes.
 struct group_shader {
     enum inf_shader_index shader;
     uint32_t invocations;
-    uint32_t pixels;        // of the choice (struct vk_conv_choice)
+    uint32_t pixels;        // of the choice (struct vk_shader_choice)
     uint32_t last_constant; // the specialisation constant behind those that all shaders have
     // The constants behind that one: the invocations of a subgroup, and the sizes of the matrices
     // that it multiplies. All 0: the shader has no such constants.
@@ -46,18 +48,25 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
+// Describes conv_block.comp with the sizes of the choice.
+static struct group_shader describe_blocks(const struct vk_shader_choice *choice, bool pair)
+{
+    static const enum inf_shader_index shaders[2][2] = {
+        {INF_SHADER_CONV_BLOCK, INF_SHADER_CONV_BLOCK_F16},
+        {INF_SHADER_CONV_BLOCK_PAIR, INF_SHADER_CONV_BLOCK_PAIR_F16}};
+    return (struct group_shader){.shader = shaders[pair][choice->method == VK_BY_BLOCKS_F16],
+                                 .invocations = BLOCK_SIDE * BLOCK_SIDE,
+                                 .pixels = choice->pixels,
+                                 .last_constant = choice->vectors,
+                                 .rows = BLOCK_SIDE * choice->pixels,
+                                 .columns = BLOCK_SIDE * choice->vectors};
+}
+
 enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
-                             const struct vk_conv_choice *choice, bool *out_built,
+                             const struct vk_shader_choice *choice, bool *out_built,
                              struct inf_error *err)
 {
-    bool half = choice->method == VK_CONV_BLOCKS_F16;
-    const struct group_shader blocks = {.shader = half ? INF_SHADER_CONV_BLOCK_F16
-                                                       : INF_SHADER_CONV_BLOCK,
-                                        .invocations = BLOCK_SIDE * BLOCK_SIDE,
-                                        .pixels = choice->pixels,
-                                        .last_constant = choice->vectors,
-                                        .rows = BLOCK_SIDE * choice->pixels,
-                                        .columns = BLOCK_SIDE * choice->vectors};
+    const struct group_shader blocks = describe_blocks(choice, false);
     return emit_groups(lowering, conv, &blocks, out_built, err);
 }
 
@@ -70,24 +79,19 @@ static uint32_t count_matrix_bytes(const struct group_shader *group)
     return factors * (uint32_t)sizeof(uint16_t) + results * (uint32_t)sizeof(float);
 }
 
-static enum inf_shader_index find_matrix_shader(enum vk_matrix_method method)
-{
-    switch (method) {
-    case VK_MATRICES_KHR:
-        return INF_SHADER_CONV_MATRIX_KHR;
-    case VK_MATRICES_NV:
-        return INF_SHADER_CONV_MATRIX_NV;
-    default:
-        return INF_SHADER_CONV_MATRIX;
-    }
-}
-
 // Describes conv_matrix.comp with the sizes of the choice.
 static struct group_shader describe_matrices(const struct vk_gpu *gpu,
-                                             const struct vk_conv_choice *choice)
+                                             const struct vk_shader_choice *choice, bool pair)
 {
+    static const enum inf_shader_index shaders[2][VK_MATRICES_METHODS] = {
+        {[VK_MATRICES_LOOPS] = INF_SHADER_CONV_MATRIX,
+         [VK_MATRICES_NV] = INF_SHADER_CONV_MATRIX_NV,
+         [VK_MATRICES_KHR] = INF_SHADER_CONV_MATRIX_KHR},
+        {[VK_MATRICES_LOOPS] = INF_SHADER_CONV_MATRIX_PAIR,
+         [VK_MATRICES_NV] = INF_SHADER_CONV_MATRIX_PAIR_NV,
+         [VK_MATRICES_KHR] = INF_SHADER_CONV_MATRIX_PAIR_KHR}};
     const struct vk_matrices *each = &gpu->matrices;
-    return (struct group_shader){.shader = find_matrix_shader(each->method),
+    return (struct group_shader){.shader = shaders[pair][each->method],
                                  .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
                                  .pixels = choice->pixels,
                                  .last_constant = choice->vectors,
@@ -97,12 +101,12 @@ static struct group_shader describe_matrices(const struct vk_gpu *gpu,
                                  .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
 }
 
-bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice)
+bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_shader_choice *choice)
 {
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     if (gpu->matrices.method == VK_MATRICES_NONE || gpu->subgroup_size == 0)
         return false;
-    const struct group_shader group = describe_matrices(gpu, choice);
+    const struct group_shader group = describe_matrices(gpu, choice, false);
     // All invocations copy equally many vectors of four values, and have equally many sums.
     return group.rows * MATRIX_DEPTH / 4 % group.invocations == 0 &&
            gpu->matrices.m * gpu->matrices.n % gpu->subgroup_size == 0 &&
@@ -111,15 +115,15 @@ bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *
 }
 
 enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
-                               const struct vk_conv_choice *choice, bool *out_built,
+                               const struct vk_shader_choice *choice, bool *out_built,
                                struct inf_error *err)
 {
-    const struct group_shader matrices = describe_matrices(lowering->gpu, choice);
+    const struct group_shader matrices = describe_matrices(lowering->gpu, choice, false);
     return emit_groups(lowering, conv, &matrices, out_built, err);
 }
 
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
-                            const struct vk_conv_choice *choice, bool *out_built,
+                            const struct vk_shader_choice *choice, bool *out_built,
                             struct inf_error *err)
 {
     const struct group_shader split = {.shader = INF_SHADER_CONV_SPLIT,
@@ -129,4 +133,43 @@ enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                                        .rows = choice->pixels,
                                        .columns = SPLIT_COLUMNS};
     return emit_groups(lowering, conv, &split, out_built, err);
+}
+
+enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
+                           const struct vk_shader_choice *choice, bool *out_built,
+                           struct inf_error *err)
+{
+    const struct inf_node *node = lowering->node;
+    const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
+    struct vk_product_push push = product->push;
+    const struct group_shader group = choice->method == VK_BY_MATRICES
+                                          ? describe_matrices(lowering->gpu, choice, true)
+                                          : describe_blocks(choice, true);
+    bool a_vector = (attrs->transpose_a ? push.m : push.k) % 4 == 0;
+    bool b_vector = (attrs->transpose_b ? push.k : push.n) % 4 == 0;
+    struct vk_dispatch dispatch = {
+        .variant = {group.shader,
+                    {product->function, group.pixels, a_vector, push.n % 4 == 0,
+                     !attrs->transpose_a, attrs->transpose_b, b_vector, product->bias,
+                     group.last_constant, group.subgroup, group.matrices.m, group.matrices.n,
+                     group.matrices.k},
+                    .group_size = group.invocations},
+        .cost = (uint64_t)product->batch * push.m * push.n * push.k};
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[1], err));
+    // If there is no bias, bind another operand in its place, because the binding must not be
+    // empty. The shader does not read it.
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[product->bias ? 2 : 1], err));
+    vk_read_through_view(lowering, &dispatch, 0, a_vector);
+    vk_read_through_view(lowering, &dispatch, 1, b_vector);
+    vk_read_through_view(lowering, &dispatch, 2, false);
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->outputs[0], err));
+    *out_built = vk_can_build(lowering, &dispatch);
+    if (!*out_built)
+        return INF_OK;
+    push.count = product->batch * ((push.m + group.rows - 1) / group.rows) *
+                 ((push.n + group.columns * 4 - 1) / (group.columns * 4));
+    dispatch.invocations = push.count * group.invocations;
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

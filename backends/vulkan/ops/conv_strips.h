@@ -3,7 +3,8 @@
 #ifndef INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 #define INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 
-#include "backends/vulkan/ops/conv_choice.h"
+#include "backends/vulkan/ops/product.h"
+#include "backends/vulkan/ops/shader_choice.h"
 
 // Returns the number of pixels that one invocation computes by the fixed rule, for rows of `width`
 // pixels. With more pixels each loaded weight is used more often, but more pixels beyond the end of
@@ -26,18 +27,18 @@ enum inf_code vk_emit_strips(struct vk_lowering *lowering, struct vk_conv *conv,
                              struct inf_error *err) INF_NODISCARD;
 
 // Returns true if the GPU can run conv_matrix.comp with the sizes of the choice.
-bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_conv_choice *choice);
+bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_shader_choice *choice);
 
 // Emits conv_block.comp, in 16 bits or not, conv_matrix.comp or conv_split.comp, with the sizes of
 // the choice. If the driver cannot build it, emits nothing and sets *out_built to false.
 enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
-                             const struct vk_conv_choice *choice, bool *out_built,
+                             const struct vk_shader_choice *choice, bool *out_built,
                              struct inf_error *err) INF_NODISCARD;
 enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *conv,
-                               const struct vk_conv_choice *choice, bool *out_built,
+                               const struct vk_shader_choice *choice, bool *out_built,
                                struct inf_error *err) INF_NODISCARD;
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
-                            const struct vk_conv_choice *choice, bool *out_built,
+                            const struct vk_shader_choice *choice, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions: each channel of the input has its own windows.
-#include "backends/vulkan/ops/conv_choice.h"
 #include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
+#include "backends/vulkan/ops/shader_choice.h"
 
 // The number of rows that an invocation of a depthwise convolution computes. On a GPU the sums of
 // these rows must fit into registers; llvmpipe keeps the sums in memory.
@@ -27,13 +27,13 @@ static uint32_t constant_kernel(const struct vk_lowering *lowering, const struct
 }
 
 // Chooses how many pixels of how many rows an invocation computes.
-static struct vk_conv_choice choose_sizes(const struct vk_lowering *lowering,
-                                          const struct vk_conv *conv, uint32_t kernel)
+static struct vk_shader_choice choose_sizes(const struct vk_lowering *lowering,
+                                            const struct vk_conv *conv, uint32_t kernel)
 {
-    static const struct vk_conv_choice candidates[] = {
-        {VK_CONV_DEPTHWISE, 4, 1}, {VK_CONV_DEPTHWISE, 2, 1}, {VK_CONV_DEPTHWISE, 1, 1},
-        {VK_CONV_DEPTHWISE, 8, 1}, {VK_CONV_DEPTHWISE, 4, 2}, {VK_CONV_DEPTHWISE, 2, 2},
-        {VK_CONV_DEPTHWISE, 1, 2}, {VK_CONV_DEPTHWISE, 2, 4}, {VK_CONV_DEPTHWISE, 4, 4},
+    static const struct vk_shader_choice candidates[] = {
+        {VK_BY_DEPTHWISE, 4, 1}, {VK_BY_DEPTHWISE, 2, 1}, {VK_BY_DEPTHWISE, 1, 1},
+        {VK_BY_DEPTHWISE, 8, 1}, {VK_BY_DEPTHWISE, 4, 2}, {VK_BY_DEPTHWISE, 2, 2},
+        {VK_BY_DEPTHWISE, 1, 2}, {VK_BY_DEPTHWISE, 2, 4}, {VK_BY_DEPTHWISE, 4, 4},
     };
     // Without a constant window there is a fixed number of rows: one.
     const uint32_t one_row = 4;
@@ -41,8 +41,8 @@ static struct vk_conv_choice choose_sizes(const struct vk_lowering *lowering,
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     uint32_t rows = software ? DEPTHWISE_ROWS_SOFTWARE : DEPTHWISE_ROWS;
     bool single = kernel == 0 || window->out_h == 1;
-    struct vk_conv_choice rule = {
-        VK_CONV_DEPTHWISE, INF_MIN(vk_strip_pixels(lowering, window->out_w), kernel != 0 ? 4u : 8u),
+    struct vk_shader_choice rule = {
+        VK_BY_DEPTHWISE, INF_MIN(vk_strip_pixels(lowering, window->out_w), kernel != 0 ? 4u : 8u),
         single ? 1 : rows};
     return vk_conv_choose(lowering, conv, rule, candidates,
                           single ? one_row : (uint32_t)INF_ARRAY_LENGTH(candidates));
@@ -50,7 +50,7 @@ static struct vk_conv_choice choose_sizes(const struct vk_lowering *lowering,
 
 // Emits depthwise.comp, whose window has the size `kernel`, or any size if `kernel` is 0.
 static enum inf_code emit_depthwise(struct vk_lowering *lowering, struct vk_conv *conv,
-                                    struct vk_conv_choice sizes, uint32_t kernel,
+                                    struct vk_shader_choice sizes, uint32_t kernel,
                                     struct inf_error *err)
 {
     struct vk_window *window = &conv->window;

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices. A product with a constant matrix is lowered to a convolution with one tap.
-#include "backends/vulkan/ops/conv.h"
+#include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
-
-// The push constants of matmul.comp.
-struct product {
-    uint32_t count;
-    uint32_t m, n, k;
-    uint32_t a_row, a_column, b_row, b_column;
-    uint32_t batch_axes;
-    uint32_t batch_dims[BATCH_AXES];
-    uint32_t a_batch[BATCH_AXES], b_batch[BATCH_AXES];
-    float low, high;
-};
-_Static_assert(sizeof(struct product) == 92, "as matmul.comp");
 
 // Lowers a product a * b with constant b to a convolution with one tap, whose pixels are the rows
 // of a.
@@ -34,24 +22,131 @@ static uint32_t batch_dim(const struct inf_shape *shape, int32_t axis)
     return own < 0 ? 1 : (uint32_t)shape->dims[own];
 }
 
-static enum inf_code fill_batch(const struct vk_lowering *lowering, struct product *product,
+// Describes where the matrices of the batch begin in a and b.
+static enum inf_code fill_batch(const struct vk_lowering *lowering, struct vk_product *product,
                                 struct inf_error *err)
 {
     const struct inf_shape *a = vk_input_shape(lowering, 0), *b = vk_input_shape(lowering, 1);
     const struct inf_shape *y = vk_output_shape(lowering, 0);
+    struct vk_product_push *push = &product->push;
     if (y->rank - 2 > BATCH_AXES)
         return vk_decline(lowering, err, "more than %d batch axes are not built", BATCH_AXES);
-    uint32_t a_step = product->m * product->k, b_step = product->k * product->n;
+    uint32_t a_step = push->m * push->k, b_step = push->k * push->n;
     for (int32_t axis = 0; axis < y->rank - 2; axis++) {
         uint32_t a_dim = batch_dim(a, axis), b_dim = batch_dim(b, axis);
-        product->batch_dims[axis] = batch_dim(y, axis);
-        product->a_batch[axis] = a_dim == 1 ? 0 : a_step;
-        product->b_batch[axis] = b_dim == 1 ? 0 : b_step;
+        push->batch_dims[axis] = batch_dim(y, axis);
+        push->a_batch[axis] = a_dim == 1 ? 0 : a_step;
+        push->b_batch[axis] = b_dim == 1 ? 0 : b_step;
         a_step *= a_dim;
         b_step *= b_dim;
-        product->batch_axes++;
+        push->batch_axes++;
     }
+    product->batch = vk_dims_product(y, 0, y->rank - 2);
     return INF_OK;
+}
+
+// Describes the product of two tensors that the node computes.
+static enum inf_code describe_product(const struct vk_lowering *lowering,
+                                      struct vk_product *product, struct inf_error *err)
+{
+    const struct inf_attrs_matmul *attrs = &lowering->node->attrs.matmul;
+    const struct inf_shape *a = vk_input_shape(lowering, 0), *y = vk_output_shape(lowering, 0);
+    struct vk_activation activation = vk_node_activation(lowering->node);
+    if (activation.prelu || activation.function == UINT32_MAX)
+        return vk_decline(lowering, err, "this activation is not built");
+    uint32_t m = (uint32_t)y->dims[y->rank - 2], n = (uint32_t)y->dims[y->rank - 1];
+    uint32_t k = (uint32_t)a->dims[a->rank - (attrs->transpose_a ? 2 : 1)];
+    *product = (struct vk_product){.push = {.m = m,
+                                            .n = n,
+                                            .k = k,
+                                            .a_row = attrs->transpose_a ? 1 : k,
+                                            .a_column = attrs->transpose_a ? m : 1,
+                                            .b_row = attrs->transpose_b ? 1 : n,
+                                            .b_column = attrs->transpose_b ? k : 1,
+                                            .low = activation.low,
+                                            .high = activation.high},
+                                   .function = activation.function,
+                                   .bias = vk_has_input(lowering, 2)};
+    return fill_batch(lowering, product, err);
+}
+
+// Products with fewer rows or columns than this are not computed in blocks, of which most would be
+// computed in vain.
+#define BLOCK_SIDE_MIN 8u
+
+// Returns true if products may be computed in 16 bits: the precision allows it, and the shaders can
+// report what does not fit, because an operand is 16-bit. In a race all of them are.
+static bool may_use_half(const struct vk_lowering *lowering)
+{
+    const struct inf_node *node = lowering->node;
+    bool half = lowering->candidates != NULL;
+    for (uint32_t i = 0; lowering->lowered != NULL && i < node->input_count; i++)
+        half |= lowering->lowered[node->inputs[i]];
+    if (lowering->lowered != NULL)
+        half |= lowering->lowered[node->outputs[0]];
+    return lowering->half_weights && lowering->gpu->half_arithmetic && half;
+}
+
+// Chooses the shader for a product of two tensors. The rule is the one that was measured, on
+// llvmpipe; races find the others.
+static struct vk_shader_choice choose_shader(const struct vk_lowering *lowering,
+                                             const struct vk_product *product)
+{
+    static const struct vk_shader_choice squares = {VK_BY_SQUARES, 0, 0};
+    static const struct vk_shader_choice blocks[] = {{VK_BY_BLOCKS, 2, 1},
+                                                     {VK_BY_BLOCKS, 4, 1},
+                                                     {VK_BY_BLOCKS, 4, 2},
+                                                     {VK_BY_BLOCKS, 8, 2},
+                                                     {VK_BY_BLOCKS, 4, 4}};
+    static const struct vk_shader_choice half[] = {
+        {VK_BY_BLOCKS_F16, 4, 1}, {VK_BY_BLOCKS_F16, 4, 2}, {VK_BY_BLOCKS_F16, 8, 2},
+        {VK_BY_MATRICES, 1, 1},   {VK_BY_MATRICES, 2, 1},   {VK_BY_MATRICES, 2, 2},
+        {VK_BY_MATRICES, 2, 4}};
+    struct vk_shader_choice list[VK_SHADER_CANDIDATES];
+    const struct vk_product_push *push = &product->push;
+    uint32_t count = 0;
+    bool blocked = INF_MIN(push->m, push->n) >= BLOCK_SIDE_MIN;
+    list[count++] = squares;
+    for (uint32_t i = 0; blocked && i < INF_ARRAY_LENGTH(blocks); i++)
+        list[count++] = blocks[i];
+    for (uint32_t i = 0; blocked && may_use_half(lowering) && i < INF_ARRAY_LENGTH(half); i++)
+        if (half[i].method != VK_BY_MATRICES || vk_can_use_matrices(lowering->gpu, &half[i]))
+            list[count++] = half[i];
+    // Bias and activation hardly change which shader is fastest.
+    struct {
+        struct vk_product_push push;
+        uint32_t batch, half;
+    } parts = {*push, product->batch, lowering->half_weights};
+    parts.push.low = parts.push.high = 0;
+    uint64_t key = vk_shader_key(lowering, &parts, sizeof parts);
+    if (lowering->candidates != NULL && key != 0) {
+        lowering->candidates->subject = VK_RACE_PRODUCT;
+        lowering->candidates->product = *product;
+    }
+    return vk_shader_choose(lowering, key, squares, list, count);
+}
+
+// Emits matmul.comp.
+static enum inf_code emit_squares(struct vk_lowering *lowering, const struct vk_product *product,
+                                  struct inf_error *err)
+{
+    const struct inf_node *node = lowering->node;
+    struct vk_product_push push = product->push;
+    push.count = product->batch * ((push.m + 3) / 4) * ((push.n + 3) / 4);
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_MATMUL, {product->function, product->bias}},
+        .invocations = push.count,
+        .cost = (uint64_t)product->batch * push.m * push.n * push.k};
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[1], err));
+    // If there is no bias, bind another operand in its place, because the binding must not be
+    // empty. The shader does not read it.
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[product->bias ? 2 : 1], err));
+    for (uint32_t i = 0; i < 3; i++)
+        vk_read_through_view(lowering, &dispatch, i, false);
+    INF_TRY(vk_bind_value(lowering, &dispatch, node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *err)
@@ -59,39 +154,19 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     const struct inf_attrs_matmul *attrs = &lowering->node->attrs.matmul;
     const struct inf_shape *a = vk_input_shape(lowering, 0), *b = vk_input_shape(lowering, 1);
     const struct inf_shape *y = vk_output_shape(lowering, 0);
+    struct vk_product product;
+    bool built = false;
     INF_TRY(vk_need_f32(lowering, 0, err));
     if (a->rank < 2 || b->rank < 2 || y->rank < 2)
         return vk_decline(lowering, err, "operands of rank 1 are not built");
-    struct product product = {.m = (uint32_t)y->dims[y->rank - 2],
-                              .n = (uint32_t)y->dims[y->rank - 1],
-                              .k = (uint32_t)a->dims[a->rank - (attrs->transpose_a ? 2 : 1)]};
-    uint32_t m = product.m, n = product.n, k = product.k;
+    uint32_t n = (uint32_t)y->dims[y->rank - 1];
+    uint32_t k = (uint32_t)a->dims[a->rank - (attrs->transpose_a ? 2 : 1)];
     if (!attrs->transpose_a && inf_graph_is_const(lowering->graph, lowering->node->inputs[1]) &&
         inf_shape_elements(b) == (size_t)k * n)
         return lower_constant(lowering, vk_dims_product(y, 0, y->rank - 1), k, n, err);
-    struct vk_activation activation = vk_node_activation(lowering->node);
-    if (activation.prelu || activation.function == UINT32_MAX)
-        return vk_decline(lowering, err, "this activation is not built");
-    product.a_row = attrs->transpose_a ? 1 : k;
-    product.a_column = attrs->transpose_a ? m : 1;
-    product.b_row = attrs->transpose_b ? 1 : n;
-    product.b_column = attrs->transpose_b ? k : 1;
-    product.low = activation.low;
-    product.high = activation.high;
-    INF_TRY(fill_batch(lowering, &product, err));
-    product.count = vk_dims_product(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
-    bool bias = vk_has_input(lowering, 2);
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_MATMUL, {activation.function, bias}},
-                                   .invocations = product.count,
-                                   .cost = (uint64_t)vk_dims_product(y, 0, y->rank) * k};
-    vk_set_push_constants(&dispatch, &product, sizeof(product));
-    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
-    // If there is no bias, bind another operand in its place, because the binding must not be
-    // empty. The shader does not read it.
-    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
-    for (uint32_t i = 0; i < 3; i++)
-        vk_read_through_view(lowering, &dispatch, i, false);
-    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    INF_TRY(describe_product(lowering, &product, err));
+    struct vk_shader_choice choice = choose_shader(lowering, &product);
+    if (choice.method != VK_BY_SQUARES)
+        INF_TRY(vk_emit_pair(lowering, &product, &choice, &built, err));
+    return built ? INF_OK : emit_squares(lowering, &product, err);
 }

@@ -2,6 +2,8 @@
 // Lowers an attention to one dispatch. backends/device/attention_nodes.h finds its nodes.
 #include "backends/vulkan/program/attention.h"
 
+#include <math.h>
+
 #include "backends/vulkan/device/gpu.h"
 
 // The fewest rows and keys. With fewer, most invocations of a work group would be idle.
@@ -69,21 +71,72 @@ static bool can_fuse(const struct inf_attention *attention, const struct inf_gra
            find_mask(&push, attention, graph);
 }
 
-bool vk_attention_find(struct inf_attention *attention, struct vk_gpu *gpu,
-                       const struct inf_segment *segment, uint32_t node)
+// Finds the attention whose last node is `node`, if the shader can compute it.
+static bool find_candidate(struct inf_attention *attention, struct vk_gpu *gpu,
+                           const struct inf_segment *segment, uint32_t node)
 {
     return !is_off(gpu) && inf_attention_find(attention, segment->graph, node, segment, LEAST) &&
            can_fuse(attention, segment->graph);
 }
 
-uint32_t vk_attention_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
+// Chooses between one dispatch, which is the rule, and the nodes one by one.
+static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
+                                             const struct inf_attention *attention)
+{
+    static const struct vk_shader_choice list[] = {{VK_BY_ATTENTION, 0, 0}, {VK_BY_NODES, 0, 0}};
+    struct attention_push push = {0};
+    find_mask(&push, attention, lowering->graph);
+    const uint32_t parts[] = {(uint32_t)attention->products,
+                              (uint32_t)attention->rows,
+                              (uint32_t)attention->key_count,
+                              (uint32_t)attention->depth,
+                              (uint32_t)attention->width,
+                              attention->keys_by_row,
+                              attention->scale != 1,
+                              attention->mask != INF_VALUE_NONE,
+                              push.mask_column,
+                              lowering->half_weights};
+    uint64_t key = vk_shader_key(lowering, parts, sizeof parts);
+    if (lowering->candidates != NULL && key != 0) {
+        lowering->candidates->subject = VK_RACE_ATTENTION;
+        lowering->candidates->attention = *attention;
+    }
+    return vk_shader_choose(lowering, key, list[0], list, INF_ARRAY_LENGTH(list));
+}
+
+bool vk_attention_is_choice(const struct vk_shader_choice *choice)
+{
+    return choice != NULL && (choice->method == VK_BY_ATTENTION || choice->method == VK_BY_NODES);
+}
+
+void vk_attention_list(const struct vk_lowering *lowering, const struct inf_segment *segment)
+{
+    struct inf_attention attention;
+    if (find_candidate(&attention, lowering->gpu, segment, lowering->node_index))
+        (void)choose_method(lowering, &attention);
+}
+
+bool vk_attention_find(struct inf_attention *attention, struct vk_gpu *gpu,
+                       const struct inf_segment *segment, uint32_t node,
+                       const struct vk_shader_choice *forced)
+{
+    if (!find_candidate(attention, gpu, segment, node))
+        return false;
+    struct vk_lowering lowering = vk_lowering_of(gpu, segment, node);
+    lowering.forced = vk_attention_is_choice(forced) ? forced : NULL;
+    return choose_method(&lowering, attention).method == VK_BY_ATTENTION;
+}
+
+uint32_t vk_attention_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node,
+                          const struct vk_shader_choice *forced)
 {
     struct inf_attention attention;
     if (is_off(gpu))
         return INF_NODE_NONE;
     uint32_t end = inf_attention_end(segment->graph, node, segment, LEAST);
-    return end != INF_NODE_NONE && vk_attention_find(&attention, gpu, segment, end) ? end
-                                                                                    : INF_NODE_NONE;
+    return end != INF_NODE_NONE && vk_attention_find(&attention, gpu, segment, end, forced)
+               ? end
+               : INF_NODE_NONE;
 }
 
 enum inf_code vk_lower_attention(struct vk_lowering *lowering,
@@ -120,4 +173,79 @@ enum inf_code vk_lower_attention(struct vk_lowering *lowering,
             "attention is computed node by node from now on device=%s",
             lowering->gpu->base.info.name);
     return code;
+}
+
+// --- checking samples of results ---
+
+// The results that are checked lie this far apart, a prime number, and there are at most so many.
+#define SAMPLE_STEP 7919u
+#define SAMPLES     31u
+
+// One result, and the sum of the absolute values of its terms.
+struct sample {
+    double result, size;
+};
+
+// Returns the place in the mask for the first key of row `rest` of the scores, as attention.comp.
+static size_t find_mask_row(const struct attention_push *push, size_t rest)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < push->mask_axes; i++) {
+        at += rest % push->mask_dims[i] * push->mask_strides[i];
+        rest /= push->mask_dims[i];
+    }
+    return at;
+}
+
+// Computes column `column` of row `row`, counted through all products. Weights are not divided by
+// their sum before the end; `largest` is the largest score so far.
+static struct sample compute_sample(const struct inf_attention *attention,
+                                    const struct attention_push *push,
+                                    const float *const operands[4], size_t row, size_t column)
+{
+    size_t product = row / attention->rows, count = attention->key_count, depth = attention->depth;
+    const float *q = operands[0] + row * depth;
+    const float *keys = operands[1] + product * count * depth;
+    const float *values = operands[2] + product * count * attention->width + column;
+    double largest = -(double)INFINITY, total = 0;
+    struct sample sample = {0, 0};
+    for (size_t key = 0; key < count; key++) {
+        double score = 0;
+        for (size_t d = 0; d < depth; d++)
+            score += (double)q[d] *
+                     (double)keys[attention->keys_by_row ? key * depth + d : d * count + key];
+        score *= (double)attention->scale;
+        if (operands[3] != NULL)
+            score += (double)operands[3][find_mask_row(push, row) + key * push->mask_column];
+        double value = (double)values[key * attention->width];
+        double factor = score > largest ? exp(largest - score) : 1;
+        largest = fmax(largest, score);
+        double weight = exp(score - largest);
+        total = total * factor + weight;
+        sample.result = sample.result * factor + weight * value;
+        sample.size = sample.size * factor + weight * fabs(value);
+    }
+    return (struct sample){sample.result / total, sample.size / total};
+}
+
+double vk_attention_sample_error(const struct inf_attention *attention,
+                                 const struct inf_graph *graph, const float *const operands[4],
+                                 const float *y, double most)
+{
+    struct attention_push push = {0};
+    size_t count = attention->products * attention->rows * attention->width;
+    double largest = 0;
+    (void)find_mask(&push, attention, graph);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t at = i * SAMPLE_STEP * (count / SAMPLES + 1) % count;
+        struct sample sample = compute_sample(attention, &push, operands, at / attention->width,
+                                              at % attention->width);
+        if (!(sample.size <= most))
+            continue;
+        double error = fabs((double)y[at] - sample.result);
+        if (!(error < (double)INFINITY))
+            return (double)INFINITY;
+        largest = fmax(largest, error / fmax(sample.size, 1e-30));
+    }
+    return largest;
 }

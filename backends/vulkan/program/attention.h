@@ -5,16 +5,32 @@
 #define INF_BACKENDS_VULKAN_PROGRAM_ATTENTION_H
 
 #include "backends/device/attention_nodes.h"
-#include "backends/vulkan/lowering/lowering.h"
+#include "backends/vulkan/ops/shader_choice.h"
 
-// Finds the attention whose last node is `node`. Returns false if there is none, or if the GPU
-// computes its nodes one by one.
+// Finds the attention whose last node is `node`, if one dispatch computes it. Returns false if
+// there is none, or if the GPU computes its nodes one by one: as `forced` says, or as a race found
+// out, or by the rule. `forced` may be NULL or a choice for other nodes.
 bool vk_attention_find(struct inf_attention *attention, struct vk_gpu *gpu,
-                       const struct inf_segment *segment, uint32_t node);
+                       const struct inf_segment *segment, uint32_t node,
+                       const struct vk_shader_choice *forced);
 
-// Returns the last node of the attention that computes `node` too; INF_NODE_NONE if there is none,
-// or if `node` is itself the last node.
-uint32_t vk_attention_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node);
+// Returns the last node of the attention whose dispatch computes `node` too; INF_NODE_NONE if there
+// is none, or if `node` is itself the last node.
+uint32_t vk_attention_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node,
+                          const struct vk_shader_choice *forced);
+
+// Returns true if `choice`, which may be NULL, is about an attention.
+bool vk_attention_is_choice(const struct vk_shader_choice *choice);
+
+// Lists the candidates for the attention whose last node is the node of `lowering`, as
+// vk_shader_choose() does: one dispatch, and the nodes one by one.
+void vk_attention_list(const struct vk_lowering *lowering, const struct inf_segment *segment);
+
+// Checks some results of an attention, as ops/sample.h describes. `operands` are the queries, keys,
+// values and mask.
+double vk_attention_sample_error(const struct inf_attention *attention,
+                                 const struct inf_graph *graph, const float *const operands[4],
+                                 const float *y, double most);
 
 // Emits the dispatch. `lowering` must be set up for the last node.
 //

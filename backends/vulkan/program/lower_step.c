@@ -8,16 +8,23 @@
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/residual.h"
 
-uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node)
+// Returns the later node whose step computes `node` too, if the way to compute an attention is
+// `forced`; INF_NODE_NONE if there is none.
+static uint32_t find_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node,
+                         const struct vk_shader_choice *forced)
 {
-    struct vk_gpu *gpu = (struct vk_gpu *)device;
     struct vk_residual residual;
-    uint32_t attention = vk_attention_end(gpu, segment, node);
+    uint32_t attention = vk_attention_end(gpu, segment, node, forced);
     if (attention != INF_NODE_NONE)
         return attention;
     if (vk_residual_find(&residual, gpu, segment, node))
         return node == residual.end ? INF_NODE_NONE : residual.end;
     return vk_element_tree_step(gpu, segment, node);
+}
+
+uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node)
+{
+    return find_end((struct vk_gpu *)device, segment, node, NULL);
 }
 
 enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
@@ -28,10 +35,13 @@ enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segme
     struct inf_attention attention;
     struct vk_residual residual;
     uint32_t node = lowering->node_index;
-    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
+    if (find_end(gpu, segment, node, lowering->forced) != INF_NODE_NONE)
         return INF_OK;
-    if (vk_attention_find(&attention, gpu, segment, node))
+    if (vk_attention_find(&attention, gpu, segment, node, lowering->forced))
         return vk_lower_attention(lowering, &attention, err);
+    // The nodes of an attention are computed as they always are.
+    if (vk_attention_is_choice(lowering->forced))
+        lowering->forced = NULL;
     if (vk_residual_find(&residual, gpu, segment, node))
         return vk_lower_residual(lowering, &residual, segment, err);
     if (vk_element_tree_find(&tree, gpu, segment, node))

@@ -31,7 +31,7 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
 
 // Emits the dispatches of the step that computes `node`, unless another node's step computes it.
 static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
-                                uint32_t node, const struct vk_conv_choice *forced,
+                                uint32_t node, const struct vk_shader_choice *forced,
                                 struct inf_error *err)
 {
     struct vk_gpu *gpu = program->list.device->gpu;
@@ -44,7 +44,7 @@ static enum inf_code lower_step(struct vk_program *program, const struct inf_seg
 }
 
 static enum inf_code compile_segment(struct vk_program *program, const struct inf_segment *segment,
-                                     const struct vk_conv_choice *forced, struct inf_error *err)
+                                     const struct vk_shader_choice *forced, struct inf_error *err)
 {
     program->graph = segment->graph;
     vk_weights_init(&program->list.weights, program->list.device);
@@ -74,7 +74,8 @@ static enum inf_code compile_segment(struct vk_program *program, const struct in
 
 enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct inf_device *base,
                                         const struct inf_segment *segment,
-                                        const struct vk_conv_choice *forced, struct inf_error *err)
+                                        const struct vk_shader_choice *forced,
+                                        struct inf_error *err)
 {
     struct vk_program *program = calloc(1, sizeof(*program));
     if (program == NULL)

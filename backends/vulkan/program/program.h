@@ -20,12 +20,13 @@ enum inf_code vk_program_supports(struct inf_device *device, const struct inf_gr
 enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,
                                  const struct inf_segment *segment, uint32_t flags,
                                  struct inf_error *err);
-// Compiles a segment of one node for a race: if the node is a convolution, it is computed as
-// `forced` says, or by another shader if the driver cannot build that one. If `forced` is NULL,
-// compiles any segment as vk_program_compile() does.
+// Compiles a segment of one node, or of an attention, for a race: it is computed as `forced` says,
+// or by another shader if the driver cannot build that one. If `forced` is NULL, compiles any
+// segment as vk_program_compile() does.
 enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct inf_device *device,
                                         const struct inf_segment *segment,
-                                        const struct vk_conv_choice *forced, struct inf_error *err);
+                                        const struct vk_shader_choice *forced,
+                                        struct inf_error *err);
 void vk_program_destroy(struct inf_program *program);
 enum inf_code vk_program_run(struct inf_program *program, const struct inf_run *run,
                              struct inf_ticket *ticket, struct inf_error *err);

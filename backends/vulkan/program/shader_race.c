@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles each candidate of a convolution as a program of one node, checks what it computes from
-// random numbers, and takes its shortest time. The GPU's own timestamps are used if it has them, so
+// Compiles each candidate as a program of its own, checks what it computes from random numbers, and
+// takes its shortest time. The GPU's own timestamps are used if it has them, so
 // that the time of a submission does not count.
 #include "backends/vulkan/program/shader_race.h"
 
@@ -12,6 +12,8 @@
 #include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/ops/sample.h"
+#include "backends/vulkan/program/attention.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/program.h"
 #include "proto/core/span.h"
@@ -30,33 +32,40 @@
 #define FLOAT_MOST 1e37
 #define HALF_MOST  6e4
 
-// The values that the candidates of one node read and write.
+// The most tensors that a race draws.
+#define TENSORS_MAX 4u
+
+// A tensor that the candidates read or write.
+struct tensor {
+    uint32_t value;
+    size_t count; // elements
+    struct inf_buffer *buffer;
+    float *floats; // its elements on the host, if the candidates read it
+};
+
+// The values that the candidates of one node, or of one attention, read and write.
 struct race {
     struct vk_gpu *gpu;
     const struct inf_graph *graph;
-    const struct inf_node *node;
-    struct inf_segment segment; // the node alone
-    uint32_t only[1];
-    bool *lowered; // indexed by value; NULL: all values are 32-bit
-    struct vk_conv_candidates candidates;
+    const struct inf_node *node;         // of an attention, the last one
+    struct inf_segment segment;          // the node alone, or the nodes of the attention
+    uint32_t nodes[INF_ATTENTION_NODES]; // of the segment
+    bool *lowered;                       // indexed by value; NULL: all values are 32-bit
+    struct vk_shader_candidates candidates;
     struct inf_binding *bindings; // indexed by value
-    struct inf_buffer *x, *y, *staging;
-    float *x_floats;
-    size_t x_count, y_count;
+    struct inf_buffer *staging;
+    struct tensor inputs[TENSORS_MAX], y;
+    struct tensor between[INF_ATTENTION_NODES]; // results of the other nodes of an attention
+    uint32_t input_count;
     double error_max;
 };
 
 // --- memory of a race ---
 
-static size_t count_elements(const struct race *race, uint32_t value)
+// Draws numbers between -1 and 1 from the fixed sequence `seed`.
+static void draw_floats(float *floats, size_t count, uint32_t seed)
 {
-    return inf_shape_elements(&race->graph->values[value].shape);
-}
-
-// Draws numbers between -1 and 1 from a fixed sequence.
-static void draw_floats(float *floats, size_t count)
-{
-    uint32_t state = 12345;
+    uint32_t state = 12345 + seed;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         floats[i] = (float)(state >> 8) / (float)(1 << 23) - 1;
@@ -68,85 +77,180 @@ static enum inf_code no_memory(struct inf_error *err)
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory for a race");
 }
 
-static enum inf_code alloc_buffers(struct race *race, struct inf_error *err)
+static enum inf_code alloc_tensor(struct race *race, struct tensor *tensor, uint32_t value,
+                                  struct inf_error *err)
 {
     struct inf_device *device = &race->gpu->base;
-    size_t x_bytes = race->x_count * sizeof(float), y_bytes = race->y_count * sizeof(float);
-    race->bindings = calloc((size_t)race->graph->value_count + 1, sizeof *race->bindings);
-    race->x_floats = malloc(x_bytes + 1);
-    if (race->bindings == NULL || race->x_floats == NULL)
-        return no_memory(err);
-    draw_floats(race->x_floats, race->x_count);
-    INF_TRY(inf_buffer_alloc(&race->x, device, x_bytes + VK_SPAN_ALIGNMENT, INF_BUFFER_ARENA, err));
-    INF_TRY(inf_buffer_alloc(&race->y, device, y_bytes + VK_SPAN_ALIGNMENT, INF_BUFFER_ARENA, err));
-    INF_TRY(inf_buffer_alloc(&race->staging, device, INF_MAX(x_bytes, y_bytes) + VK_SPAN_ALIGNMENT,
-                             INF_BUFFER_STAGING, err));
-    race->bindings[race->node->inputs[0]].buffer = race->x;
-    race->bindings[race->node->outputs[0]].buffer = race->y;
+    tensor->value = value;
+    tensor->count = inf_shape_elements(&race->graph->values[value].shape);
+    INF_TRY(inf_buffer_alloc(&tensor->buffer, device,
+                             tensor->count * sizeof(float) + VK_SPAN_ALIGNMENT, INF_BUFFER_ARENA,
+                             err));
+    race->bindings[value].buffer = tensor->buffer;
     return INF_OK;
 }
 
-// Writes the input to the device, in 16 bits if the race is about 16-bit tensors.
-static enum inf_code upload_x(struct race *race, struct inf_error *err)
+// Allocates the tensor that an input of the candidates is, and draws its elements. An input that is
+// a constant or was already added has no tensor of its own.
+static enum inf_code add_input(struct race *race, uint32_t value, struct inf_error *err)
+{
+    if (value == INF_VALUE_NONE || race->graph->values[value].data != NULL ||
+        race->bindings[value].buffer != NULL)
+        return INF_OK;
+    if (race->input_count == TENSORS_MAX)
+        return inf_fail(err, INF_UNSUPPORTED, "vulkan: a race has at most %u inputs", TENSORS_MAX);
+    struct tensor *input = &race->inputs[race->input_count];
+    INF_TRY(alloc_tensor(race, input, value, err));
+    input->floats = malloc(input->count * sizeof(float) + 1);
+    if (input->floats == NULL)
+        return no_memory(err);
+    draw_floats(input->floats, input->count, race->input_count++);
+    return INF_OK;
+}
+
+// Allocates the results of the nodes of an attention, and draws its inputs. Reshapes between the
+// nodes are not computed: their results lie where their inputs do.
+static enum inf_code alloc_attention(struct race *race, struct inf_error *err)
+{
+    const struct inf_attention *attention = &race->candidates.attention;
+    const struct inf_graph *graph = race->graph;
+    const uint32_t inputs[] = {attention->q, attention->keys, attention->values, attention->mask};
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(inputs); i++)
+        INF_TRY(add_input(race, inputs[i], err));
+    for (uint32_t i = 1; i < attention->count; i++)
+        INF_TRY(alloc_tensor(race, &race->between[i], graph->nodes[attention->nodes[i]].outputs[0],
+                             err));
+    for (uint32_t i = 0; i < attention->count; i++) {
+        const struct inf_node *node = &graph->nodes[attention->nodes[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            uint32_t value = node->inputs[k];
+            while (race->bindings[value].buffer == NULL && graph->values[value].data == NULL &&
+                   graph->values[value].producer != INF_NODE_NONE)
+                value = graph->nodes[graph->values[value].producer].inputs[0];
+            race->bindings[node->inputs[k]] = race->bindings[value];
+        }
+    }
+    return INF_OK;
+}
+
+static enum inf_code alloc_buffers(struct race *race, struct inf_error *err)
+{
+    size_t most = 0;
+    race->bindings = calloc((size_t)race->graph->value_count + 1, sizeof *race->bindings);
+    if (race->bindings == NULL)
+        return no_memory(err);
+    INF_TRY(alloc_tensor(race, &race->y, race->node->outputs[0], err));
+    if (race->candidates.subject == VK_RACE_ATTENTION)
+        INF_TRY(alloc_attention(race, err));
+    else
+        for (uint32_t i = 0; i < race->node->input_count; i++)
+            INF_TRY(add_input(race, race->node->inputs[i], err));
+    for (uint32_t i = 0; i < race->input_count; i++)
+        most = INF_MAX(most, race->inputs[i].count);
+    return inf_buffer_alloc(&race->staging, &race->gpu->base,
+                            INF_MAX(most, race->y.count) * sizeof(float) + VK_SPAN_ALIGNMENT,
+                            INF_BUFFER_STAGING, err);
+}
+
+// Writes an input to the device, in 16 bits if the race is about 16-bit tensors.
+static enum inf_code upload_input(struct race *race, const struct tensor *input,
+                                  struct inf_error *err)
 {
     void *staging = inf_buffer_host(race->staging);
-    size_t size = race->x_count * sizeof(float);
+    size_t size = input->count * sizeof(float);
     if (race->lowered != NULL) {
         size /= 2;
-        for (size_t i = 0; i < race->x_count; i++) {
-            uint16_t half = inf_half_from_float(race->x_floats[i]);
+        for (size_t i = 0; i < input->count; i++) {
+            uint16_t half = inf_half_from_float(input->floats[i]);
             ((uint16_t *)staging)[i] = half;
-            race->x_floats[i] = inf_half_to_float(half);
+            input->floats[i] = inf_half_to_float(half);
         }
     } else {
-        memcpy(staging, race->x_floats, size);
+        memcpy(staging, input->floats, size);
     }
-    return inf_buffer_copy(race->x, 0, race->staging, 0, size, err);
+    return inf_buffer_copy(input->buffer, 0, race->staging, 0, size, err);
+}
+
+static void tensor_fini(struct tensor *tensor)
+{
+    inf_buffer_free(&tensor->buffer);
+    free(tensor->floats);
 }
 
 static void race_fini(struct race *race)
 {
-    inf_buffer_free(&race->x);
-    inf_buffer_free(&race->y);
+    for (uint32_t i = 0; i < TENSORS_MAX; i++)
+        tensor_fini(&race->inputs[i]);
+    for (uint32_t i = 0; i < INF_ATTENTION_NODES; i++)
+        tensor_fini(&race->between[i]);
+    tensor_fini(&race->y);
     inf_buffer_free(&race->staging);
     free(race->bindings);
-    free(race->x_floats);
     free(race->lowered);
 }
 
-// Prepares the race of a node and lists its candidates. Leaves candidates.count 0 if the node is no
-// convolution.
+// Lists the candidates for node `node`, or if `attention` is true for the attention that ends
+// there. Sets candidates->key to 0 if there is no choice. Returns true if tensors are 16-bit.
+static bool list_candidates(struct vk_shader_candidates *candidates, struct inf_device *device,
+                            const struct inf_segment *segment, uint32_t node, bool attention)
+{
+    *candidates = (struct vk_shader_candidates){0};
+    struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, segment, node);
+    lowering.candidates = candidates;
+    lowering.lowered = NULL;
+    if (attention)
+        vk_attention_list(&lowering, segment);
+    else if (vk_lower_node(&lowering, NULL) != INF_OK)
+        candidates->key = 0;
+    return lowering.half_weights;
+}
+
+// Fills in the segment whose programs race.
+static void choose_nodes(struct race *race, uint32_t node)
+{
+    const struct inf_attention *attention = &race->candidates.attention;
+    struct inf_segment *segment = &race->segment;
+    bool one = race->candidates.subject != VK_RACE_ATTENTION;
+    segment->nodes = race->nodes;
+    segment->node_count = one ? 1 : attention->count;
+    // Nodes are computed in the order of their indices.
+    for (uint32_t i = 0; i < segment->node_count; i++)
+        race->nodes[i] = one ? node : attention->nodes[attention->count - 1 - i];
+    if (one)
+        segment->readers = NULL;
+    segment->slots = 1;
+    segment->lowered = race->lowered;
+}
+
+// Prepares a race and lists its candidates. Leaves candidates.count 0 if there is no choice.
 static enum inf_code race_init(struct race *race, struct inf_device *device,
-                               const struct inf_segment *segment, uint32_t node,
+                               const struct inf_segment *segment, uint32_t node, bool attention,
                                struct inf_error *err)
 {
     *race = (struct race){.gpu = (struct vk_gpu *)device,
                           .graph = segment->graph,
                           .node = &segment->graph->nodes[node],
                           .segment = *segment,
-                          .only = {node},
                           .error_max = ((struct vk_gpu *)device)->race_error_max};
-    struct vk_lowering lowering = vk_lowering_of(race->gpu, segment, node);
-    lowering.candidates = &race->candidates;
-    lowering.lowered = NULL;
-    if (vk_lower_node(&lowering, NULL) != INF_OK || race->candidates.key == 0)
+    bool half = list_candidates(&race->candidates, device, segment, node, attention);
+    if (race->candidates.key == 0) {
+        race->candidates.count = 0;
         return INF_OK;
-    if (lowering.half_weights) {
+    }
+    if (half) {
         race->error_max *= ERROR_HALF_FACTOR;
         race->lowered = malloc(race->graph->value_count * sizeof *race->lowered);
         if (race->lowered == NULL)
             return no_memory(err);
-        memset(race->lowered, true, race->graph->value_count * sizeof *race->lowered);
+        // Constants that a shader reads as they are in the graph stay in 32 bits.
+        for (uint32_t i = 0; i < race->graph->value_count; i++)
+            race->lowered[i] = race->graph->values[i].data == NULL;
     }
-    race->segment.nodes = race->only;
-    race->segment.node_count = 1;
-    race->segment.readers = NULL;
-    race->segment.slots = 1;
-    race->segment.lowered = race->lowered;
-    race->x_count = count_elements(race, race->node->inputs[0]);
-    race->y_count = count_elements(race, race->node->outputs[0]);
+    choose_nodes(race, node);
     INF_TRY(alloc_buffers(race, err));
-    return upload_x(race, err);
+    for (uint32_t i = 0; i < race->input_count; i++)
+        INF_TRY(upload_input(race, &race->inputs[i], err));
+    return INF_OK;
 }
 
 // --- one candidate ---
@@ -159,38 +263,72 @@ static enum inf_code run_once(const struct race *race, struct inf_program *progr
     const struct inf_run run = {
         .bindings = race->bindings, .profile = true, .cancelled = race->segment.cancelled};
     struct inf_ticket ticket = {0};
-    struct inf_step_profile step;
-    uint64_t start_ns = inf_clock_ns();
+    struct inf_step_profile steps[INF_ATTENTION_NODES];
+    uint64_t start_ns = inf_clock_ns(), sum_ns = 0;
     INF_TRY(vk_program_run(program, &run, &ticket, err));
     INF_TRY(vk_program_wait(&race->gpu->base, ticket, race->gpu->hang_ns, err));
     *out_ns = INF_MAX(inf_clock_ns() - start_ns, UINT64_C(1));
-    if (vk_program_profile(program, 0, &step, 1) == 1 && step.time_ns > 0)
-        *out_ns = step.time_ns;
+    uint32_t count = vk_program_profile(program, 0, steps, INF_ARRAY_LENGTH(steps));
+    for (uint32_t i = 0; i < count && i < INF_ARRAY_LENGTH(steps); i++)
+        sum_ns += steps[i].time_ns;
+    if (sum_ns > 0)
+        *out_ns = sum_ns;
     return INF_OK;
+}
+
+// Returns the elements of a value that the candidates read; NULL if it is INF_VALUE_NONE.
+static const float *find_floats(const struct race *race, uint32_t value)
+{
+    for (uint32_t i = 0; i < race->input_count; i++)
+        if (race->inputs[i].value == value)
+            return race->inputs[i].floats;
+    return value != INF_VALUE_NONE ? race->graph->values[value].data->data : NULL;
+}
+
+// Returns the elements of operand `index` of the node; NULL if it has no such operand.
+static const float *find_operand(const struct race *race, uint32_t index)
+{
+    const struct inf_node *node = race->node;
+    return find_floats(race, index < node->input_count ? node->inputs[index] : INF_VALUE_NONE);
+}
+
+// Returns the largest error of samples of the results `y`.
+static double find_error(const struct race *race, const float *y)
+{
+    const struct vk_shader_candidates *candidates = &race->candidates;
+    double most = race->lowered != NULL ? HALF_MOST : FLOAT_MOST;
+    const struct inf_attention *attention = &candidates->attention;
+    if (candidates->subject == VK_RACE_ATTENTION)
+        return vk_attention_sample_error(
+            attention, race->graph,
+            (const float *const[]){
+                find_floats(race, attention->q), find_floats(race, attention->keys),
+                find_floats(race, attention->values), find_floats(race, attention->mask)},
+            y, most);
+    if (candidates->subject == VK_RACE_PRODUCT)
+        return vk_product_sample_error(&candidates->product, find_operand(race, 0),
+                                       find_operand(race, 1), find_operand(race, 2), y, most);
+    return vk_conv_sample_error(&candidates->conv, find_operand(race, candidates->conv.bias_index),
+                                find_operand(race, 0), y, most);
 }
 
 // Checks results of the last run. Sets time->error and time->wrong.
 static enum inf_code check_results(const struct race *race, struct vk_shader_time *time,
                                    struct inf_error *err)
 {
+    size_t count = race->y.count;
     size_t element = race->lowered != NULL ? sizeof(uint16_t) : sizeof(float);
-    INF_TRY(inf_buffer_copy(race->staging, 0, race->y, 0, race->y_count * element, err));
+    INF_TRY(inf_buffer_copy(race->staging, 0, race->y.buffer, 0, count * element, err));
     const void *staging = inf_buffer_host(race->staging);
     float *y = NULL;
     if (race->lowered != NULL) {
-        y = malloc(race->y_count * sizeof *y);
+        y = malloc(count * sizeof *y);
         if (y == NULL)
             return no_memory(err);
-        for (size_t i = 0; i < race->y_count; i++)
+        for (size_t i = 0; i < count; i++)
             y[i] = inf_half_to_float(((const uint16_t *)staging)[i]);
     }
-    const struct vk_conv *conv = &race->candidates.conv;
-    uint32_t bias = race->node->input_count > conv->bias_index
-                        ? race->node->inputs[conv->bias_index]
-                        : INF_VALUE_NONE;
-    time->error = vk_conv_sample_error(
-        conv, bias != INF_VALUE_NONE ? race->graph->values[bias].data->data : NULL, race->x_floats,
-        y != NULL ? y : staging, race->lowered != NULL ? HALF_MOST : FLOAT_MOST);
+    time->error = find_error(race, y != NULL ? y : staging);
     time->wrong = time->error > race->error_max;
     free(y);
     return INF_OK;
@@ -204,6 +342,9 @@ static void exclude_shaders(const struct race *race, const struct inf_program *b
     inf_log(race->gpu->log, INF_LOG_ERROR,
             "a shader computes wrongly device=%s shader=%s node=\"%s\" error=%g",
             race->gpu->base.info.name, time->name, race->node->name, time->error);
+    // One of several shaders errs, and it is not known which. None of them is excluded.
+    if (strcmp(time->name, "nodes") == 0)
+        return;
     for (uint32_t i = 0; i < program->list.count; i++)
         vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant);
 }
@@ -236,7 +377,7 @@ static enum inf_code try_candidate(const struct race *race, uint32_t index, uint
 {
     struct inf_program *program = NULL;
     *time = (struct vk_shader_time){.error = -1};
-    vk_conv_choice_print(&race->candidates.list[index], time->name);
+    vk_shader_choice_print(&race->candidates.list[index], time->name);
     INF_TRY(vk_program_compile_choice(&program, &race->gpu->base, &race->segment,
                                       &race->candidates.list[index], err));
     program->device = &race->gpu->base;
@@ -249,23 +390,21 @@ static enum inf_code try_candidate(const struct race *race, uint32_t index, uint
 // --- races ---
 
 uint64_t vk_shader_race_key(struct inf_device *device, const struct inf_segment *segment,
-                            uint32_t node)
+                            uint32_t node, bool attention)
 {
-    struct vk_conv_candidates candidates = {0};
-    struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, segment, node);
-    lowering.candidates = &candidates;
-    lowering.lowered = NULL;
-    return vk_lower_node(&lowering, NULL) == INF_OK && candidates.count > 1 ? candidates.key : 0;
+    struct vk_shader_candidates candidates;
+    (void)list_candidates(&candidates, device, segment, node, attention);
+    return candidates.count > 1 ? candidates.key : 0;
 }
 
-enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_CONV_CANDIDATES],
+enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_SHADER_CANDIDATES],
                                   uint32_t *out_count, uint64_t *out_key, struct inf_device *device,
-                                  const struct inf_segment *segment, uint32_t node,
+                                  const struct inf_segment *segment, uint32_t node, bool attention,
                                   struct inf_error *err)
 {
     struct race race;
     uint64_t best_ns = 0;
-    enum inf_code code = race_init(&race, device, segment, node, err);
+    enum inf_code code = race_init(&race, device, segment, node, attention, err);
     *out_count = 0;
     *out_key = race.candidates.key;
     for (uint32_t i = 0; code == INF_OK && i < race.candidates.count; i++) {
@@ -285,15 +424,16 @@ enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_CONV_CANDIDATES
 }
 
 static void race_and_record(struct inf_device *device, const struct inf_segment *segment,
-                            uint32_t node) INF_MAY_BLOCK
+                            uint32_t node, bool attention) INF_MAY_BLOCK
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
-    struct vk_shader_time times[VK_CONV_CANDIDATES];
-    struct inf_race_time plain[VK_CONV_CANDIDATES];
+    struct vk_shader_time times[VK_SHADER_CANDIDATES];
+    struct inf_race_time plain[VK_SHADER_CANDIDATES];
     char what[160];
     uint32_t count;
     uint64_t key, start_ns = inf_clock_ns();
-    if (vk_shader_race_node(times, &count, &key, device, segment, node, NULL) != INF_OK ||
+    if (vk_shader_race_node(times, &count, &key, device, segment, node, attention, NULL) !=
+            INF_OK ||
         count == 0)
         return;
     for (uint32_t i = 0; i < count; i++)
@@ -307,23 +447,33 @@ static void race_and_record(struct inf_device *device, const struct inf_segment 
     inf_race_results_count(gpu->races, INF_RACE_CHOICE_MEASURED);
 }
 
-void vk_shader_race_segment(struct inf_device *device, const struct inf_segment *segment)
+// Races the candidates for a node or an attention, unless their winner is recorded.
+static void race_unless_known(struct inf_device *device, const struct inf_segment *segment,
+                              uint32_t node, bool attention) INF_MAY_BLOCK
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
     char winner[INF_RACE_WINNER_TEXT];
+    uint64_t key = vk_shader_race_key(device, segment, node, attention);
+    if (key == 0)
+        return;
+    if (inf_race_results_find(gpu->races, key, 0, winner))
+        inf_race_results_count(gpu->races, INF_RACE_CHOICE_KNOWN);
+    else if (!inf_race_results_may_race(gpu->races))
+        inf_race_results_count(gpu->races, INF_RACE_CHOICE_RULE);
+    else if (segment->races.known_until_ns != 0)
+        inf_race_results_count(gpu->races, INF_RACE_CHOICE_LATER);
+    else if (inf_race_gate_wait(segment->races.gate))
+        race_and_record(device, segment, node, attention);
+}
+
+void vk_shader_race_segment(struct inf_device *device, const struct inf_segment *segment)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
     if (gpu->races == NULL || segment->by_rule)
         return;
     for (uint32_t i = 0; i < segment->node_count && !inf_is_cancelled(segment->cancelled); i++) {
-        uint64_t key = vk_shader_race_key(device, segment, segment->nodes[i]);
-        if (key == 0)
-            continue;
-        if (inf_race_results_find(gpu->races, key, 0, winner))
-            inf_race_results_count(gpu->races, INF_RACE_CHOICE_KNOWN);
-        else if (!inf_race_results_may_race(gpu->races))
-            inf_race_results_count(gpu->races, INF_RACE_CHOICE_RULE);
-        else if (segment->races.known_until_ns != 0)
-            inf_race_results_count(gpu->races, INF_RACE_CHOICE_LATER);
-        else if (inf_race_gate_wait(segment->races.gate))
-            race_and_record(device, segment, segment->nodes[i]);
+        // The products of an attention race first, so that its nodes are compared at their best.
+        race_unless_known(device, segment, segment->nodes[i], false);
+        race_unless_known(device, segment, segment->nodes[i], true);
     }
 }

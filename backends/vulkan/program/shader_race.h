@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Races of shaders: if several shaders can compute a convolution, all of them run on the GPU, and
-// the fastest one is used from then on. Each is checked before it may win, because some drivers
-// compile shaders that compute wrongly.
+// Races of shaders: if several shaders can compute a convolution, a product of two tensors or an
+// attention, all of them run on the GPU, and the fastest one is used from then on. Each is checked
+// before it may win, because some drivers compile shaders that compute wrongly.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_SHADER_RACE_H
 #define INF_BACKENDS_VULKAN_PROGRAM_SHADER_RACE_H
 
 #include "backends/device/device.h"
-#include "backends/vulkan/ops/conv_choice.h"
+#include "backends/vulkan/ops/shader_choice.h"
 
 // How one candidate did.
 struct vk_shader_time {
@@ -18,20 +18,22 @@ struct vk_shader_time {
     bool wrong; // true: the error is too large
 };
 
-// Returns the key under which the winner for node `node` of the segment is recorded; 0 if the node
-// has fewer than two candidates or the GPU has no races.
+// Returns the key under which the winner for node `node` of the segment is recorded, or if
+// `attention` is true for the attention whose last node it is; 0 if there are fewer than two
+// candidates or the GPU has no races.
 uint64_t vk_shader_race_key(struct inf_device *device, const struct inf_segment *segment,
-                            uint32_t node);
+                            uint32_t node, bool attention);
 
-// Runs all candidates for node `node` of the segment. *out_count is their number, 0 if the node is
-// no convolution or the GPU has no races. A candidate that computes wrongly is excluded on this GPU
-// from then on, and logged. *out_key is the key under which the winner is recorded.
-enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_CONV_CANDIDATES],
+// Runs all candidates for node `node` of the segment, or if `attention` is true for the attention
+// whose last node it is. *out_count is their number, 0 if there is no choice or the GPU has no
+// races. A candidate that computes wrongly is excluded on this GPU from then on, and logged.
+// *out_key is the key under which the winner is recorded.
+enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_SHADER_CANDIDATES],
                                   uint32_t *out_count, uint64_t *out_key, struct inf_device *device,
-                                  const struct inf_segment *segment, uint32_t node,
+                                  const struct inf_segment *segment, uint32_t node, bool attention,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The function choose_kernels() of struct inf_backend: races all convolutions of the segment whose
+// The function choose_kernels() of struct inf_backend: races all nodes of the segment whose
 // winners are not recorded, within the limits of race_results.h.
 void vk_shader_race_segment(struct inf_device *device,
                             const struct inf_segment *segment) INF_MAY_BLOCK;

@@ -9,6 +9,8 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/program/attention.h"
+#include "backends/vulkan/program/shader_race.h"
 #include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -28,13 +30,14 @@ struct sample {
     bool by_row;
     float scale; // 0: none
     enum mask mask;
+    bool reshaped; // true: the scores are reshaped to one batch axis before the softmax
 };
 
 static const struct sample samples[] = {
     {1, 8, 8, 4, 4, true, 0, NONE},         {2, 9, 33, 5, 7, false, 0.5f, NONE},
     {3, 17, 32, 16, 16, true, 0.25f, FULL}, {2, 16, 65, 64, 64, true, 0.125f, BY_KEY},
     {2, 31, 31, 8, 128, false, 0, BY_ROW},  {1, 8, 100, 128, 9, true, 0.1f, BY_BATCH},
-    {2, 12, 70, 6, 6, true, 1.5f, HIDES},
+    {2, 12, 70, 6, 6, true, 1.5f, HIDES},   {2, 10, 24, 12, 20, true, 0.5f, FULL, true},
 };
 
 #define BATCH 2
@@ -89,8 +92,10 @@ static struct inf_graph *make_graph(const struct sample *sample)
         add_input(graph, "keys", INF_DTYPE_F32,
                   sample->by_row ? INF_SHAPE(BATCH, heads, sample->keys, sample->depth)
                                  : INF_SHAPE(BATCH, heads, sample->depth, sample->keys));
-    uint32_t values = add_input(graph, "values", INF_DTYPE_F32,
-                                INF_SHAPE(BATCH, heads, sample->keys, sample->width));
+    uint32_t values =
+        add_input(graph, "values", INF_DTYPE_F32,
+                  sample->reshaped ? INF_SHAPE(BATCH * heads, sample->keys, sample->width)
+                                   : INF_SHAPE(BATCH, heads, sample->keys, sample->width));
     uint32_t scores = node(graph, INF_OP_MATMUL, "scores", q, keys);
     last_attrs(graph)->matmul.transpose_b = sample->by_row;
     if (sample->scale != 0) {
@@ -100,6 +105,11 @@ static struct inf_graph *make_graph(const struct sample *sample)
     }
     if (sample->mask != NONE)
         scores = node(graph, INF_OP_BINARY, "mask", scores, add_mask(graph, sample));
+    if (sample->reshaped) {
+        const int64_t dims[] = {BATCH * heads, sample->rows, sample->keys};
+        scores = node(graph, INF_OP_RESHAPE, "reshape", scores,
+                      add_constant(graph, INF_DTYPE_I64, INF_SHAPE(3), dims));
+    }
     uint32_t weights = node(graph, INF_OP_SOFTMAX, "weights", scores);
     last_attrs(graph)->softmax.axis = -1;
     add_output(graph, "y", node(graph, INF_OP_MATMUL, "y", weights, values));
@@ -197,5 +207,171 @@ Test(vulkan_attention, of_more_columns_than_the_shader_keeps_is_computed_node_by
         cr_expect_not(fused, "sample %zu", i);
         free(y);
     }
+    inf_device_unref(&device);
+}
+
+// Opens a device that computes attentions in one dispatch, with races whose winners are forgotten.
+static struct inf_device *open_with_races(void)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    gpu->attention_off = false;
+    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
+    return device;
+}
+
+// The whole graph of a sample, as a segment.
+struct whole {
+    struct inf_graph *graph;
+    struct inf_readers *readers;
+    uint32_t nodes[16], last; // the last node
+    struct inf_segment segment;
+};
+
+static void whole_init(struct whole *whole, const struct sample *sample,
+                       enum inf_precision precision)
+{
+    whole->graph = make_graph(sample);
+    cr_assert_leq(whole->graph->node_count, INF_ARRAY_LENGTH(whole->nodes));
+    whole->readers = calloc(whole->graph->node_count, sizeof *whole->readers);
+    cr_assert_not_null(whole->readers);
+    inf_graph_list_readers(whole->graph, whole->readers);
+    uint32_t count = 0;
+    // As in a plan, reshapes have no step.
+    for (uint32_t i = 0; i < whole->graph->node_count; i++)
+        if (whole->graph->nodes[i].op != INF_OP_RESHAPE)
+            whole->nodes[count++] = i;
+    whole->last = whole->nodes[count - 1];
+    whole->segment = (struct inf_segment){.graph = whole->graph,
+                                          .nodes = whole->nodes,
+                                          .node_count = count,
+                                          .readers = whole->readers,
+                                          .slots = 1,
+                                          .precision = precision};
+}
+
+static void whole_fini(struct whole *whole)
+{
+    free(whole->readers);
+    inf_graph_destroy(&whole->graph);
+}
+
+static void expect_raced(struct inf_device *device, const struct sample *sample,
+                         enum inf_precision precision, double error_most)
+{
+    struct vk_shader_time times[VK_SHADER_CANDIDATES];
+    struct whole whole;
+    uint32_t count;
+    uint64_t key;
+    struct inf_error err = {0};
+    whole_init(&whole, sample, precision);
+    cr_assert_eq(
+        vk_shader_race_node(times, &count, &key, device, &whole.segment, whole.last, true, &err),
+        INF_OK, "%s", err.text);
+    cr_assert_eq(count, 2u);
+    cr_expect_neq(key, 0u);
+    cr_expect_eq(key, vk_shader_race_key(device, &whole.segment, whole.last, true));
+    cr_expect_eq(vk_shader_race_key(device, &whole.segment, whole.nodes[0], true), 0u);
+    cr_expect_str_eq(times[0].name, "attention");
+    cr_expect_str_eq(times[1].name, "nodes");
+    for (uint32_t i = 0; i < count; i++) {
+        cr_expect_gt(times[i].least_ns, 0u, "%s has no time", times[i].name);
+        cr_expect_not(times[i].wrong);
+        cr_expect(times[i].error >= 0 && times[i].error < error_most, "%s of %d keys errs by %g",
+                  times[i].name, (int)sample->keys, times[i].error);
+    }
+    whole_fini(&whole);
+}
+
+Test(vulkan_attention, is_raced_against_its_nodes_and_checked)
+{
+    struct inf_device *device = open_with_races();
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+        if (samples[i].mask != HIDES)
+            expect_raced(device, &samples[i], INF_PRECISION_FP32, 1e-5);
+    if (((struct vk_gpu *)device)->half_storage)
+        expect_raced(device, &samples[3], INF_PRECISION_FP16, 4e-3);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_attention, is_computed_as_its_race_found)
+{
+    struct inf_device *device = open_with_races();
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    for (size_t i = 2; i < INF_ARRAY_LENGTH(samples); i += 5) {
+        struct whole whole;
+        float *y, *wanted;
+        size_t count;
+        bool fused;
+        whole_init(&whole, &samples[i], INF_PRECISION_FP32);
+        uint64_t key = vk_shader_race_key(device, &whole.segment, whole.last, true);
+        whole_fini(&whole);
+        (void)run_sample(&samples[i], NULL, INF_PRECISION_FP32, &wanted, &count, &fused);
+        for (uint32_t nodes = 0; nodes < 2; nodes++) {
+            inf_race_results_close(&gpu->races);
+            cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
+            inf_race_results_fix(gpu->races, key, nodes != 0 ? "nodes" : "attention");
+            (void)run_sample(&samples[i], device, INF_PRECISION_FP32, &y, &count, &fused);
+            cr_expect_eq(fused, nodes == 0);
+            expect_near(y, wanted, count, 2e-5f, nodes != 0 ? "nodes" : "attention");
+            free(y);
+        }
+        free(wanted);
+    }
+    inf_device_unref(&device);
+}
+
+// One race for each product, and one for the attention.
+Test(vulkan_attention, is_raced_when_a_segment_is)
+{
+    struct inf_device *device = open_with_races();
+    struct inf_kernel_choices choices;
+    struct whole whole;
+    whole_init(&whole, &samples[2], INF_PRECISION_FP32);
+    inf_device_choose_kernels(device, &whole.segment);
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.measured, 3);
+    inf_device_choose_kernels(device, &whole.segment);
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.measured, 3);
+    cr_expect_eq(choices.known, 3);
+    whole_fini(&whole);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_attention, finds_results_that_are_wrong)
+{
+    struct inf_device *device = open_with_races();
+    const struct sample *sample = &samples[1];
+    struct whole whole;
+    struct inf_attention attention;
+    float *y, *operands[4] = {0};
+    size_t count;
+    bool fused;
+    (void)run_sample(sample, NULL, INF_PRECISION_FP32, &y, &count, &fused);
+    whole_init(&whole, sample, INF_PRECISION_FP32);
+    cr_assert(
+        vk_attention_find(&attention, (struct vk_gpu *)device, &whole.segment, whole.last, NULL));
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t size = inf_shape_elements(&whole.graph->values[whole.graph->inputs[i].value].shape);
+        operands[i] = malloc(size * sizeof(float));
+        cr_assert_not_null(operands[i]);
+        for (size_t k = 0; k < size; k++)
+            operands[i][k] = draw_float(k + 17 * i);
+    }
+    const float *const read[4] = {operands[0], operands[1], operands[2], NULL};
+    double error = vk_attention_sample_error(&attention, whole.graph, read, y, 1e37);
+    cr_expect(error >= 0 && error < 1e-6, "ref errs by %g", error);
+    for (size_t i = 0; i < count; i += 3)
+        y[i] += 0.01f;
+    cr_expect_gt(vk_attention_sample_error(&attention, whole.graph, read, y, 1e37), 1e-3);
+    for (size_t i = 0; i < count; i++)
+        y[i] = NAN;
+    cr_expect(isinf(vk_attention_sample_error(&attention, whole.graph, read, y, 1e37)));
+    cr_expect_eq(vk_attention_sample_error(&attention, whole.graph, read, y, 1e-6), 0);
+    for (uint32_t i = 0; i < 3; i++)
+        free(operands[i]);
+    free(y);
+    whole_fini(&whole);
     inf_device_unref(&device);
 }

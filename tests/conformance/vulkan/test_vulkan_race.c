@@ -12,6 +12,7 @@
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/lowering/lowering.h"
 #include "backends/vulkan/ops/conv_strips.h"
+#include "backends/vulkan/ops/sample.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
 #include "tests/support/device/ref_kit.h"
@@ -189,7 +190,7 @@ static void reopen_races(struct inf_device *device)
 }
 
 // Lists the candidates of the first convolution of the sample.
-static void list_candidates(struct vk_conv_candidates *candidates, const struct sample *sample,
+static void list_candidates(struct vk_shader_candidates *candidates, const struct sample *sample,
                             struct inf_device *device, enum inf_precision precision)
 {
     struct inf_graph *graph = make_graph(sample);
@@ -197,7 +198,7 @@ static void list_candidates(struct vk_conv_candidates *candidates, const struct 
     const struct inf_segment segment = {
         .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1, .precision = precision};
     struct vk_lowering lowering = vk_lowering_of((struct vk_gpu *)device, &segment, 0);
-    *candidates = (struct vk_conv_candidates){0};
+    *candidates = (struct vk_shader_candidates){0};
     lowering.candidates = candidates;
     cr_assert_eq(vk_lower_node(&lowering, NULL), INF_OK);
     cr_assert_geq(candidates->count, 2, "%s has %u candidates", sample->what, candidates->count);
@@ -208,14 +209,14 @@ static void check_sample(const struct sample *sample, struct inf_device *device,
                          enum inf_precision precision)
 {
     struct outcome wanted;
-    struct vk_conv_candidates candidates;
+    struct vk_shader_candidates candidates;
     char name[INF_RACE_WINNER_TEXT];
     run_sample(&wanted, sample, NULL, INF_PRECISION_FP32);
     reopen_races(device);
     list_candidates(&candidates, sample, device, precision);
     for (uint32_t i = 0; i < candidates.count; i++) {
         reopen_races(device);
-        vk_conv_choice_print(&candidates.list[i], name);
+        vk_shader_choice_print(&candidates.list[i], name);
         inf_race_results_fix(((struct vk_gpu *)device)->races, candidates.key, name);
         expect_agrees(sample, name, device, &wanted,
                       precision == INF_PRECISION_FP16 ? 0.1f : 2e-4f);
@@ -248,7 +249,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct vk_gpu *gpu = (struct vk_gpu *)device;
-    const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1};
+    const struct vk_shader_choice least = {VK_BY_MATRICES, 1, 1};
     if (!gpu->half_storage || !gpu->half_arithmetic)
         cr_skip_test("the device has no 16-bit arithmetic");
     if (gpu->matrices.method == VK_MATRICES_NONE)
@@ -257,7 +258,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         cr_skip_test("the device has no subgroups, or too little shared memory");
     uint32_t tested = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
-        struct vk_conv_candidates candidates;
+        struct vk_shader_candidates candidates;
         struct outcome wanted;
         char name[INF_RACE_WINNER_TEXT];
         reopen_races(device);
@@ -266,10 +267,10 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         // Test one size for each sample, because llvmpipe takes a second to compile one.
         uint32_t size = 0;
         for (uint32_t k = 0; k < candidates.count; k++) {
-            if (candidates.list[k].method != VK_CONV_MATRICES || size++ != tested % 3)
+            if (candidates.list[k].method != VK_BY_MATRICES || size++ != tested % 3)
                 continue;
             reopen_races(device);
-            vk_conv_choice_print(&candidates.list[k], name);
+            vk_shader_choice_print(&candidates.list[k], name);
             inf_race_results_fix(gpu->races, candidates.key, name);
             expect_agrees(&samples[i], name, device, &wanted, 0.1f);
             tested++;
@@ -288,7 +289,7 @@ Test(vulkan_race, multiplies_matrices_only_within_the_limits_of_the_device)
 {
     struct vk_gpu gpu = {.matrices = {VK_MATRICES_NV, 16, 16, 16}, .subgroup_size = 32};
     VkPhysicalDeviceLimits *limits = &gpu.properties.limits;
-    const struct vk_conv_choice least = {VK_CONV_MATRICES, 1, 1}, more = {VK_CONV_MATRICES, 2, 1};
+    const struct vk_shader_choice least = {VK_BY_MATRICES, 1, 1}, more = {VK_BY_MATRICES, 2, 1};
     limits->maxComputeSharedMemorySize = LEAST_MATRIX_BYTES;
     limits->maxComputeWorkGroupInvocations = 128;
     cr_expect(vk_can_use_matrices(&gpu, &least));
@@ -334,7 +335,7 @@ static void race_sample(struct inf_device *device, const struct sample *sample)
 Test(vulkan_race, times_and_checks_every_candidate)
 {
     struct inf_device *device = vulkan_open(NULL);
-    struct vk_shader_time times[VK_CONV_CANDIDATES];
+    struct vk_shader_time times[VK_SHADER_CANDIDATES];
     reopen_races(device);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
         struct inf_graph *graph = make_graph(&samples[i]);
@@ -344,8 +345,8 @@ Test(vulkan_race, times_and_checks_every_candidate)
         uint32_t count;
         uint64_t key;
         struct inf_error err = {0};
-        cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, &err), INF_OK,
-                     "%s: %s", samples[i].what, err.text);
+        cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, false, &err),
+                     INF_OK, "%s: %s", samples[i].what, err.text);
         cr_expect_geq(count, 2);
         for (uint32_t k = 0; k < count; k++) {
             cr_expect_gt(times[k].least_ns, 0, "%s: %s has no time", samples[i].what,
@@ -376,11 +377,12 @@ Test(vulkan_race, leaves_out_products_with_weights_in_blocks)
     const uint32_t nodes[] = {0};
     const struct inf_segment segment = {
         .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
-    struct vk_shader_time times[VK_CONV_CANDIDATES];
+    struct vk_shader_time times[VK_SHADER_CANDIDATES];
     uint32_t count = 1;
     uint64_t key = 1;
-    cr_expect_eq(vk_shader_race_key(device, &segment, 0), 0u);
-    cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, NULL), INF_OK);
+    cr_expect_eq(vk_shader_race_key(device, &segment, 0, false), 0u);
+    cr_assert_eq(vk_shader_race_node(times, &count, &key, device, &segment, 0, false, NULL),
+                 INF_OK);
     cr_expect_eq(count, 0u);
     cr_expect_eq(key, 0u);
     inf_graph_destroy(&graph);
@@ -473,7 +475,7 @@ Test(vulkan_race, leaves_out_shaders_that_compute_wrongly)
 Test(vulkan_race, finds_results_that_are_wrong)
 {
     struct inf_device *device = vulkan_open(NULL);
-    struct vk_conv_candidates candidates;
+    struct vk_shader_candidates candidates;
     reopen_races(device);
     const struct sample *sample = &samples[0];
     struct inf_graph *graph = make_graph(sample);

@@ -15,6 +15,8 @@ STEPS = {
     'models-fp32': (1, 20, 'm out 0.5 0.5 FAIL\n1 models; outputs: 7 ok, 1 FAIL, 0 informative\n'),
     'models-fp16': (0, 20, '1 models; outputs: 8 ok, 0 FAIL, 0 informative\n'),
     'candidates': (0, 9, '[====] Synthesis: Tested: 5 | Passing: 5 | Failing: 0 | Crashing: 0 \n'),
+    'products': (0, 9, '[====] Synthesis: Tested: 7 | Passing: 7 | Failing: 0 | Crashing: 0 \n'),
+    'attention': (1, 9, '[====] Synthesis: Tested: 8 | Passing: 7 | Failing: 1 | Crashing: 0 \n'),
     'random': (124, 40, ''),
     'operators-01': (
         1,
@@ -63,6 +65,8 @@ WANTED = [
     'real models, fp32, beside their references: exit code 1: 1 models; outputs: 7 ok, 1 FAIL, 0 '
     'informative',
     'real models, fp32, beside their references: m out 0.5 0.5 FAIL',
+    'attention in one dispatch and node by node, all results beside ref: exit code 1: [====] '
+    'Synthesis: Tested: 8 | Passing: 7 | Failing: 1 | Crashing: 0',
     'random graphs beside ref: cut off after 40 s',
     'operators, part 01 of 24: exit code 1',
     'operators, part 01 of 24: [----] t.c:1: Assertion Failed [----]   conv2d differs',

@@ -137,6 +137,8 @@ function page_correctness(   i) {
     page_test("models-fp32", "real models, fp32, beside their references")
     page_test("models-fp16", "real models, 16-bit storage")
     page_test("candidates", "every shader of convolutions, all results beside ref")
+    page_test("products", "every shader of products of two tensors, all results beside ref")
+    page_test("attention", "attention in one dispatch and node by node, all results beside ref")
     page_test("random", "random graphs beside ref")
     for (i = 1; i <= step_count; i++)
         if (steps[i] ~ /^operators-/) page_test(steps[i], "operators, part " substr(steps[i], 11) " of 24")

@@ -167,6 +167,8 @@ if [ $software = no ] && grep -qiE 'llvmpipe|lavapipe|swiftshader' "$work/steps/
 fi
 step models-fp32 90 run run_models "$kit/models/manifest.json" --backend vulkan
 step candidates 90 run test_vulkan_race
+step products 60 run test_vulkan_product
+step attention 30 run test_vulkan_attention
 for model in $models; do step "speed-$model" 40 speeds "$model"; done
 for model in $models; do step "shaders-$model" 40 shaders "$model"; done
 step placement 90 placement
@@ -181,7 +183,6 @@ if [ -x "$kit/peer" ]; then
     step "peer" 60 env LD_LIBRARY_PATH="$libraries" "$kit/peer" "$kit/models"
 fi
 
-rm -f "$work/speed.tsv"
 (cd "$work/steps" && awk -f "$kit/page.awk" -v kit="$(tr '\n' ' ' <"$kit/kit.txt")" \
     -v peer="$(cat "$kit/peer.name" 2>/dev/null)" -v software="$software" -v out="$work" \
     -v cpu="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \

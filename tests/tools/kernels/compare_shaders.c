@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times all shaders that a vulkan device could choose for the convolutions of a plan, and prints
+// Times all shaders that a vulkan device could choose for the nodes of a plan, and prints
 // the times.
 #include "tests/tools/kernels/compare_shaders.h"
 
@@ -52,14 +52,15 @@ static enum inf_code compare_steps(struct inf_device *device, const struct inf_g
 {
     const struct inf_segment whole = {
         .graph = graph, .nodes = plan->steps, .node_count = plan->step_count, .slots = 1};
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        struct vk_shader_time times[VK_CONV_CANDIDATES];
-        uint32_t count;
-        keys[i] = vk_shader_race_key(device, &whole, plan->steps[i]);
+    for (uint32_t i = 0; i < 2 * plan->step_count; i++) {
+        struct vk_shader_time times[VK_SHADER_CANDIDATES];
+        uint32_t count, node = plan->steps[i / 2];
+        bool attention = i % 2 != 0;
+        keys[i] = vk_shader_race_key(device, &whole, node, attention);
         if (keys[i] == 0 || is_seen(keys, i, keys[i]))
             continue;
-        INF_TRY(vk_shader_race_node(times, &count, &keys[i], device, &whole, plan->steps[i], err));
-        print_times(times, count, graph, plan->steps[i]);
+        INF_TRY(vk_shader_race_node(times, &count, &keys[i], device, &whole, node, attention, err));
+        print_times(times, count, graph, node);
         fflush(stdout);
     }
     return INF_OK;
@@ -75,7 +76,7 @@ enum inf_code tool_compare_shaders(struct inf_device *device,
     // Without races the device lists no candidates.
     if (gpu->races == NULL)
         INF_TRY(vk_gpu_open_races(gpu, err));
-    uint64_t *keys = calloc((size_t)plan->step_count + 1, sizeof *keys);
+    uint64_t *keys = calloc(2 * (size_t)plan->step_count + 1, sizeof *keys);
     if (keys == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory");
     enum inf_code code =
