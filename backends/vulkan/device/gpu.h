@@ -45,8 +45,9 @@ struct vk_gpu {
     uint32_t queue_family;
     uint32_t group_size; // number of invocations in a work group
     bool unified;        // true: the host can see the memory of weights and arenas
-    uint32_t local_type; // memory type of arenas and weights
-    uint32_t host_type;  // memory type of buffers that the host reads and writes
+    uint32_t local_type;   // memory type of arenas
+    uint32_t weights_type; // memory type of weights
+    uint32_t host_type;    // memory type of buffers that the host reads and writes
     // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
     uint32_t timestamp_bits;
     bool half_storage;     // true: shaders can read and write 16-bit floats

@@ -65,6 +65,24 @@ static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
     return UINT32_MAX;
 }
 
+// Returns the size of the heap of a memory type.
+static uint64_t heap_bytes(const VkPhysicalDeviceMemoryProperties *memory, uint32_t type)
+{
+    return memory->memoryHeaps[memory->memoryTypes[type].heapIndex].size;
+}
+
+// Chooses the memory type of weights. If the host can see all memory of a discrete GPU (resizable
+// BAR), it writes weights there without a staging buffer. Without resizable BAR, visible memory of
+// the GPU is a heap of 256 MB, which other programs need too.
+static uint32_t choose_weights_type(const struct vk_gpu *gpu, VkMemoryPropertyFlags visible)
+{
+    uint32_t type = find_type(&gpu->memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | visible);
+    return type != UINT32_MAX &&
+                   heap_bytes(&gpu->memory, type) >= heap_bytes(&gpu->memory, gpu->local_type)
+               ? type
+               : gpu->local_type;
+}
+
 bool vk_choose_memory_types(struct vk_gpu *gpu)
 {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -79,9 +97,12 @@ bool vk_choose_memory_types(struct vk_gpu *gpu)
     gpu->local_type = find_type(&gpu->memory, gpu->unified ? local | visible : local);
     if (gpu->local_type == UINT32_MAX)
         gpu->local_type = gpu->host_type;
+    if (gpu->host_type == UINT32_MAX)
+        return false;
+    gpu->weights_type = choose_weights_type(gpu, visible);
     for (uint32_t i = 0; i < gpu->memory.memoryHeapCount; i++)
         gpu->largest_heap = INF_MAX(gpu->largest_heap, gpu->memory.memoryHeaps[i].size);
-    return gpu->host_type != UINT32_MAX;
+    return true;
 }
 
 // --- creating and freeing slabs ---
@@ -234,7 +255,10 @@ static void uncount_slab(struct vk_device *device, const struct vk_slab *slab)
 
 static uint32_t type_of(const struct vk_device *device, enum vk_span_use use)
 {
-    return use == VK_SPAN_HOST ? device->gpu->host_type : device->gpu->local_type;
+    const struct vk_gpu *gpu = device->gpu;
+    if (use == VK_SPAN_HOST)
+        return gpu->host_type;
+    return use == VK_SPAN_WEIGHTS ? gpu->weights_type : gpu->local_type;
 }
 
 static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,

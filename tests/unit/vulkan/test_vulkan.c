@@ -73,6 +73,50 @@ Test(vulkan, respects_the_budget_and_reports_short_memory)
     inf_device_unref(&device);
 }
 
+#define LOCAL   VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+#define VISIBLE (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+#define CACHED  (VISIBLE | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
+
+// Makes up a GPU with 8 GB of its own memory, of which the host sees `bar_mib`, and 16 GB of the
+// host's.
+static struct vk_gpu make_up_gpu(VkPhysicalDeviceType type, uint64_t bar_mib)
+{
+    const uint64_t mib = 1 << 20;
+    bool whole = bar_mib == 8192;
+    return (struct vk_gpu){
+        .properties.deviceType = type,
+        .memory = {.memoryTypeCount = 4,
+                   .memoryTypes =
+                       {{LOCAL, 0}, {VISIBLE, 1}, {CACHED, 1}, {LOCAL | VISIBLE, whole ? 0 : 2}},
+                   .memoryHeapCount = whole ? 2 : 3,
+                   .memoryHeaps = {{8192 * mib, 0}, {16384 * mib, 0}, {bar_mib * mib, 0}}}};
+}
+
+Test(vulkan, writes_weights_in_place_if_the_host_sees_all_memory)
+{
+    struct vk_gpu resizable = make_up_gpu(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 8192);
+    cr_assert(vk_choose_memory_types(&resizable));
+    cr_expect_eq(resizable.weights_type, 3);
+    cr_expect_eq(resizable.local_type, 0);
+    cr_expect_eq(resizable.host_type, 2);
+    cr_expect_not(resizable.unified);
+    struct vk_gpu small = make_up_gpu(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 256);
+    cr_assert(vk_choose_memory_types(&small));
+    cr_expect_eq(small.weights_type, 0);
+    cr_expect_eq(small.local_type, 0);
+    struct vk_gpu integrated = make_up_gpu(VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 8192);
+    cr_assert(vk_choose_memory_types(&integrated));
+    cr_expect(integrated.unified);
+    cr_expect_eq(integrated.weights_type, 3);
+    cr_expect_eq(integrated.local_type, 3);
+    struct vk_gpu none = make_up_gpu(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 256);
+    none.memory.memoryTypeCount = 1;
+    cr_expect_not(vk_choose_memory_types(&none));
+    none.memory.memoryTypes[0].propertyFlags = VISIBLE;
+    cr_assert(vk_choose_memory_types(&none));
+    cr_expect_eq(none.weights_type, 0);
+}
+
 Test(vulkan, detects_if_memory_may_be_executable)
 {
     cr_assert(vk_may_execute_memory());
