@@ -71,8 +71,7 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .pNext = device->gpu->feedback ? &feedback : NULL,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  // The KHR instructions for matrices need it; the others do without.
-                  .flags = variant->shader == INF_SHADER_CONV_MATRIX_KHR
+                  .flags = vk_variant_needs_full_subgroups(variant)
                                ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
                                : 0u,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,

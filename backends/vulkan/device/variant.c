@@ -22,6 +22,12 @@ uint32_t vk_variant_group_size(const struct vk_gpu *gpu, const struct vk_variant
     return variant->group_size != 0 ? variant->group_size : gpu->group_size;
 }
 
+bool vk_variant_needs_full_subgroups(const struct vk_variant *variant)
+{
+    return variant->shader == INF_SHADER_CONV_MATRIX_KHR ||
+           variant->shader == INF_SHADER_CONV_MATRIX_PAIR_KHR;
+}
+
 void vk_broken_variants_init(struct vk_gpu *gpu)
 {
     struct vk_broken_variants *broken = &gpu->broken;

@@ -46,6 +46,10 @@ const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_v
 // Returns the number of invocations in a work group of a variant. Any thread.
 uint32_t vk_variant_group_size(const struct vk_gpu *gpu, const struct vk_variant *variant);
 
+// Returns true if the pipeline of a variant must ask for full subgroups: the KHR instructions for
+// matrices need them. Any thread.
+bool vk_variant_needs_full_subgroups(const struct vk_variant *variant);
+
 // Reads the broken variants that earlier starts recorded for this driver.
 void vk_broken_variants_init(struct vk_gpu *gpu);
 // Frees the list of broken variants.

@@ -73,6 +73,19 @@ Test(vulkan, respects_the_budget_and_reports_short_memory)
     inf_device_unref(&device);
 }
 
+Test(vulkan, asks_for_full_subgroups_for_all_shaders_with_khr_matrices)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < INF_SHADER_COUNT; i++) {
+        const struct vk_variant variant = {.shader = i};
+        const char *name = inf_shaders[i].name;
+        bool has_matrices = strstr(name, "_khr") != NULL;
+        cr_expect_eq(vk_variant_needs_full_subgroups(&variant), has_matrices, "%s", name);
+        count += has_matrices;
+    }
+    cr_expect_eq(count, 2);
+}
+
 #define LOCAL   VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 #define VISIBLE (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
 #define CACHED  (VISIBLE | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
