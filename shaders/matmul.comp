@@ -26,11 +26,11 @@ void main()
     uint column = id % across * 4, row = id / across % down * 4;
     uint batch = id / across / down, a_at, b_at;
     find_matrices(batch, a_at, b_at);
-    uint rows[4], columns[4];
-    for (uint i = 0; i < 4; i++) {
-        rows[i] = a_at + min(row + i, p.m - 1) * p.a_row;
-        columns[i] = b_at + min(column + i, p.n - 1) * p.b_column;
-    }
+    // Vectors, because an array of four would get the type, with its stride, of those in the push
+    // constants, which SPIR-V forbids.
+    const uvec4 next = uvec4(0, 1, 2, 3);
+    uvec4 rows = a_at + min(row + next, uvec4(p.m - 1)) * p.a_row;
+    uvec4 columns = b_at + min(column + next, uvec4(p.n - 1)) * p.b_column;
     vec4 sum[4] = vec4[4](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
     for (uint i = 0; i < p.k; i++) {
         uint to = i * p.b_row;
