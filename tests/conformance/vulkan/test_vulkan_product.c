@@ -46,6 +46,8 @@ static const struct sample samples[] = {
     {"odd", 65, 31, 33, false, false, true, CROSSED, INF_ACTIVATION_RELU},
     {"odd, transposed b", 17, 129, 31, false, true, true, CROSSED, INF_ACTIVATION_SIGMOID},
     {"odd, transposed a", 19, 37, 47, true, false, false, ALIKE, INF_ACTIVATION_NONE},
+    {"vectors of a alone", 24, 30, 32, false, false, false, ALIKE, INF_ACTIVATION_NONE},
+    {"vectors of a alone, transposed", 36, 40, 30, true, true, false, ALIKE, INF_ACTIVATION_NONE},
     {"constant a", 64, 32, 48, false, false, false, CONSTANT, INF_ACTIVATION_NONE},
 };
 
