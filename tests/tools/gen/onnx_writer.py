@@ -10,7 +10,8 @@ FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL = 1, 2, 3, 6, 7, 8, 9  # TensorPr
 CODES = {FLOAT: "f", UINT8: "B", INT8: "b", INT32: "i", INT64: "q"}
 IR_VERSION, OPSET = 8, 13
 # AttributeProto.AttributeType
-ATTRIBUTE_INT, ATTRIBUTE_STRING, ATTRIBUTE_FLOATS, ATTRIBUTE_INTS, ATTRIBUTE_STRINGS = 2, 3, 6, 7, 8
+ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_STRING = 1, 2, 3
+ATTRIBUTE_FLOATS, ATTRIBUTE_INTS, ATTRIBUTE_STRINGS = 6, 7, 8
 
 
 def varint(value):
@@ -33,11 +34,14 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An integer, a text, or a list of integers, of floats or of texts."""
+    """An integer, a float, a text, or a list of one of these."""
     if isinstance(value, str):
         return field(1, name) + field(4, value) + field(20, ATTRIBUTE_STRING)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
+    if isinstance(value, float):
+        four = array.array("f", [value]).tobytes()
+        return field(1, name) + varint(2 << 3 | 5) + four + field(20, ATTRIBUTE_FLOAT)
     if value and isinstance(value[0], str):
         texts = b"".join(field(9, text) for text in value)
         return field(1, name) + texts + field(20, ATTRIBUTE_STRINGS)
