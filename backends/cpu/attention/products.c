@@ -68,33 +68,34 @@ size_t inf_attention_packed_size(const struct inf_attention_products *products, 
 
 // --- packing ---
 
+// Packs the columns of a panel. `by_column`: each column of the matrix is contiguous.
 static void pack_panel(const struct inf_cpu_panel *panel, const float *from, size_t depth,
                        size_t columns, bool by_column, float *to)
 {
     for (size_t k = 0; k < depth && !by_column; k++)
         memcpy(to + k * panel->width, from + k * columns + panel->first,
                panel->columns * sizeof(float));
-    for (size_t line = 0; line < depth && by_column; line += LINE)
-        for (size_t c = 0; c < panel->columns; c++) {
-            const float *column = from + (panel->first + c) * depth;
-            for (size_t k = line; k < INF_MIN(line + LINE, depth); k++)
-                to[k * panel->width + c] = column[k];
-        }
+    if (by_column)
+        inf_cpu_panel_transpose(depth, panel->columns, from + panel->first * depth, depth, to,
+                                panel->width);
 }
 
 // Rounds the columns of a panel of which each is `depth` contiguous floats.
 static void round_columns(const struct inf_nn_gemm *gemm, const struct inf_cpu_panel *panel,
                           const float *from, size_t depth, uint32_t *to)
 {
-    for (size_t line = 0; line < depth; line += STEP)
+    _Alignas(64) uint16_t rounded[PANEL_MAX][STEP];
+    assert(panel->columns <= PANEL_MAX);
+    for (size_t line = 0; line < depth; line += STEP) {
+        size_t count = INF_MIN(STEP, depth - line);
         for (size_t c = 0; c < panel->columns; c++) {
-            _Alignas(64) uint16_t rounded[STEP] = {0};
-            size_t count = INF_MIN(STEP, depth - line);
-            gemm->round(count, from + (panel->first + c) * depth + line, rounded);
-            for (size_t pair = 0; pair < (count + 1) / 2; pair++)
-                memcpy(&to[(line / 2 + pair) * panel->width + c], &rounded[2 * pair],
-                       sizeof(uint32_t));
+            gemm->round(count, from + (panel->first + c) * depth + line, rounded[c]);
+            if (count % 2 != 0)
+                rounded[c][count] = 0; // completes the last pair
         }
+        inf_cpu_panel_transpose((count + 1) / 2, panel->columns, rounded, STEP / 2,
+                                to + line / 2 * panel->width, panel->width);
+    }
 }
 
 // Rounds the columns of a panel of a matrix whose rows are contiguous.
@@ -127,8 +128,12 @@ void inf_attention_pack(const struct inf_attention_products *products, const flo
     for (size_t first = 0; first < columns;) {
         struct inf_cpu_panel panel = inf_cpu_panel_at(products->nn, first, columns);
         size_t size = rows * panel.width;
-        if (panel.columns < panel.width || inf_attention_products_round(products))
-            memset(to, 0, size * sizeof(float));
+        // Padding is 0: columns behind the last, and rows of bf16 behind the last pair.
+        size_t first_padded = inf_attention_products_round(products) ? (depth + 1) / 2 : depth;
+        if (panel.columns < panel.width)
+            first_padded = 0;
+        memset(to + first_padded * panel.width, 0,
+               (rows - first_padded) * panel.width * sizeof(float));
         if (!inf_attention_products_round(products))
             pack_panel(&panel, from, depth, columns, by_column, to);
         else if (by_column)

@@ -4,7 +4,12 @@
 
 #include <assert.h>
 
+#include "backends/cpu/kernels/map/transpose.h"
 #include "proto/core/span.h"
+
+// Rows of a panel that are written at a time, so that their cache lines and those of the columns
+// fit into the first-level cache.
+#define TRANSPOSED_ROWS ((size_t)64)
 
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
 {
@@ -37,4 +42,14 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
     if (out_width != NULL)
         *out_width = width;
     return count;
+}
+
+void inf_cpu_panel_transpose(size_t depth, size_t columns, const void *x, size_t x_step, void *to,
+                             size_t width)
+{
+    const size_t element = sizeof(float);
+    for (size_t k = 0; k < depth; k += TRANSPOSED_ROWS)
+        inf_transpose(element, INF_MIN(TRANSPOSED_ROWS, depth - k), columns,
+                      (const char *)x + k * element, (ptrdiff_t)(x_step * element),
+                      (char *)to + k * width * element, width * element);
 }

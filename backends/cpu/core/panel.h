@@ -20,4 +20,10 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
 // widths.
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);
 
+// Writes `columns` columns of a matrix to a panel of `width` columns. In the matrix each column is
+// `depth` contiguous elements of 32 bits, and columns are x_step elements apart. In the panel each
+// row is contiguous. Padding columns of the panel are left alone.
+void inf_cpu_panel_transpose(size_t depth, size_t columns, const void *x, size_t x_step, void *to,
+                             size_t width);
+
 #endif

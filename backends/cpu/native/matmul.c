@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/cpu/core/activation.h"
+#include "backends/cpu/core/panel.h"
 #include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/native/epilogue.h"
 #include "backends/cpu/native/work.h"
@@ -81,11 +82,9 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
         memcpy(to + k * width, from_row, columns * sizeof(float));
         from_row += matmul->columns;
     }
-    for (size_t c = 0; c < columns && matmul->transpose_b; c++) {
-        const float *from = b + (first + c) * matmul->depth;
-        for (size_t k = 0; k < matmul->depth; k++)
-            to[k * width + c] = from[k];
-    }
+    if (matmul->transpose_b)
+        inf_cpu_panel_transpose(matmul->depth, columns, b + first * matmul->depth, matmul->depth,
+                                to, width);
 }
 
 // Sets *a and *b to the matrices of product number `product`.
