@@ -42,7 +42,7 @@ RULES = [
         r'^\s*#\s*(if|ifdef|elif)\b(?!.*_H\b)',
         r'^(daemon|backends|proto)/.*\.[ch]$',
         r'proto/core/attributes\.h$|backends/graph/kinds\.def'
-        r'|backends/cpu/kernels/(vec|qvec|qvec_(avx2|avx512|neon)|pause|sigmoid)\.h$'
+        r'|backends/cpu/kernels/(vec|qvec|qvec_(avx2|avx512|neon)|pause|exponential|reduce)\.h$'
         r'|backends/cpu/kernels/map/(halves|lookup_loop)\.h$',
     ),
     ('a path of one machine', r'/(?:work|home)/\w+', r'.*', r'check_words\.py$'),

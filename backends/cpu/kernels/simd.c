@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/exponential.h"
-#include "backends/cpu/kernels/sigmoid.h"
+#include "backends/cpu/kernels/reduce.h"
 
 // sum_rows() sums SUM_CHANNELS channels at the same time, and starts a new partial sum after
 // SUM_ROWS rows.
@@ -20,11 +20,6 @@ static inline float clamp_one(float x, float min, float max)
 {
     x = x < min ? min : x;
     return x > max ? max : x;
-}
-
-static inline float add_one(float a, float b)
-{
-    return a + b;
 }
 
 static inline float sub_one(float a, float b)
@@ -40,18 +35,6 @@ static inline float mul_one(float a, float b)
 static inline float div_one(float a, float b)
 {
     return a / b;
-}
-
-static inline float min_one(float a, float b)
-{
-    float y = a < b ? a : b; // b if either is NaN
-    return a != a ? a : y;
-}
-
-static inline float max_one(float a, float b)
-{
-    float y = a > b ? a : b;
-    return a != a ? a : y;
 }
 
 static inline float squared_difference_one(float a, float b)
@@ -203,18 +186,6 @@ static inline float erf_one(float x)
     return t > 0.927734375f ? large : erf_small_one(x);
 }
 
-static inline float gelu_one(float x)
-{
-    float t = fabsf(x) * 0.707106781f;
-    float bounded = t > 10.0f ? 10.0f : t;
-    float tail = exp_one(log_erfc_one(bounded)); // 1 - erf t
-    float beyond = t > 10.0f ? 0.0f : tail;
-    float far = x < 0.0f ? beyond : 2.0f - beyond;
-    float near = 1.0f + erf_small_one(x * 0.707106781f);
-    float y = 0.5f * x * (t > 0.927734375f ? far : near);
-    return x != x ? x : y;
-}
-
 static inline float rsqrt_one(float x)
 {
     return 1.0f / sqrtf(x);
@@ -243,127 +214,17 @@ static inline float cos_one(float x)
             y[i] = function##_one(x[i]);                                                           \
     }
 
-INF_SIGMOID_MAP(sigmoid)
-INF_SIGMOID_MAP(silu)
-INF_SIGMOID_MAP(gelu_tanh)
+INF_POWER_MAP(sigmoid)
+INF_POWER_MAP(silu)
+INF_POWER_MAP(gelu)
+INF_POWER_MAP(gelu_tanh)
 MAP(exp)
 MAP(log)
 MAP(erf)
-MAP(gelu)
 MAP(rsqrt)
 MAP(reciprocal)
 MAP(sin)
 MAP(cos)
-
-// The elements of a block are added to LANES separate sums, which the compiler keeps in vectors.
-// The sums are added to a double before they become so large that they lose precision.
-#define LANES     16
-#define SUM_BLOCK 1024
-
-static float sum_all(size_t count, const float *x)
-{
-    double total = 0;
-    while (count >= LANES) {
-        size_t some = count < SUM_BLOCK ? count - count % LANES : SUM_BLOCK;
-        float part[LANES] = {0};
-        for (size_t i = 0; i < some; i += LANES) {
-            for (size_t lane = 0; lane < LANES; lane++)
-                part[lane] += x[i + lane];
-        }
-        for (size_t lane = 0; lane < LANES; lane++)
-            total += (double)part[lane];
-        x += some;
-        count -= some;
-    }
-    for (size_t i = 0; i < count; i++)
-        total += (double)x[i];
-    return (float)total;
-}
-
-// Combines the lanes of part[]: the upper half with the lower half, and so on.
-#define JOIN_HALF(op, width)                                                                       \
-    for (size_t lane = 0; lane < (width); lane++)                                                  \
-        part[lane] = op(part[lane], part[lane + (width)]);
-#define JOIN_LANES(op)                                                                             \
-    JOIN_HALF(op, 8)                                                                               \
-    JOIN_HALF(op, 4)                                                                               \
-    JOIN_HALF(op, 2)                                                                               \
-    JOIN_HALF(op, 1)
-
-#define EXTREME(op)                                                                                \
-    static float op##_of(size_t count, const float *x)                                             \
-    {                                                                                              \
-        float part[2 * LANES];                                                                     \
-        for (size_t lane = 0; lane < 2 * LANES; lane++)                                            \
-            part[lane] = x[0];                                                                     \
-        size_t whole = count - count % (2 * LANES);                                                \
-        for (size_t i = 0; i < whole; i += 2 * LANES) {                                            \
-            for (size_t lane = 0; lane < 2 * LANES; lane++)                                        \
-                part[lane] = op##_one(part[lane], x[i + lane]);                                    \
-        }                                                                                          \
-        for (size_t i = whole; i < count; i++)                                                     \
-            part[i - whole] = op##_one(part[i - whole], x[i]);                                     \
-        JOIN_HALF(op##_one, LANES)                                                                 \
-        JOIN_LANES(op##_one)                                                                       \
-        return part[0];                                                                            \
-    }
-
-EXTREME(max)
-EXTREME(min)
-
-// Returns e^v for a v that is at most 0, or NaN. The result is 0 if v is below -87.
-static inline float power_one(float v)
-{
-    const float low = -87.0f;
-    struct exponential e = exponential_one(v < low ? low : v);
-    return v < low ? 0.0f : e.power + e.power * e.rest;
-}
-
-static float powers_all(size_t count, const float *x, float less, float *y)
-{
-    double total = 0;
-    while (count >= LANES) {
-        size_t some = count < SUM_BLOCK ? count - count % LANES : SUM_BLOCK;
-        float part[LANES] = {0};
-        for (size_t i = 0; i < some; i += LANES) {
-            for (size_t lane = 0; lane < LANES; lane++) {
-                float power = power_one(x[i + lane] - less);
-                y[i + lane] = power;
-                part[lane] += power;
-            }
-        }
-        JOIN_LANES(add_one)
-        total += (double)part[0];
-        x += some;
-        y += some;
-        count -= some;
-    }
-    float last[LANES];
-    for (size_t i = 0; i < LANES; i++)
-        last[i] = i < count ? x[i] - less : -INFINITY;
-    for (size_t i = 0; i < LANES; i++)
-        last[i] = power_one(last[i]);
-    for (size_t i = 0; i < count; i++) {
-        y[i] = last[i];
-        total += (double)last[i];
-    }
-    return (float)total;
-}
-
-static inline float dot_one(size_t depth, const float *a, const float *b)
-{
-    float part[LANES] = {0};
-    size_t whole = depth - depth % LANES;
-    for (size_t k = 0; k < whole; k += LANES) {
-        for (size_t lane = 0; lane < LANES; lane++)
-            part[lane] += a[k + lane] * b[k + lane];
-    }
-    JOIN_LANES(add_one)
-    float sum = part[0];
-    for (size_t k = whole; k < depth; k++)
-        sum += a[k] * b[k];
-    return sum;
-}
 
 static void dots_all(size_t depth, const float *a, size_t columns, const float *b, float *y)
 {

@@ -55,9 +55,34 @@ INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
     return _mm512_maskz_loadu_ps(vec_mask(count), from);
 }
 
+// As vec_load_some(), but the other elements are those of `other`.
+INF_VEC_INLINE inf_vec vec_load_some_or(const float *from, size_t count, inf_vec other)
+{
+    return _mm512_mask_loadu_ps(other, vec_mask(count), from);
+}
+
 INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 {
     _mm512_mask_storeu_ps(to, vec_mask(count), v);
+}
+
+INF_VEC_INLINE float vec_sum_lanes(inf_vec v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+
+// The largest lane of a vector without NaN.
+INF_VEC_INLINE float vec_max_lane(inf_vec v)
+{
+    return _mm512_reduce_max_ps(v);
+}
+
+typedef __mmask16 inf_vec_flags; // one for each lane
+
+// `flags` with those of the lanes set that are NaN.
+INF_VEC_INLINE inf_vec_flags vec_flag_nan(inf_vec_flags flags, inf_vec v)
+{
+    return (inf_vec_flags)(flags | _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q));
 }
 
 // Returns a * b + c, rounded once if the processor has fma.
@@ -84,7 +109,9 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-#define INF_VEC_SCALE // vec_scale(), vec_round(), vec_below() and vec_near_reciprocal() exist
+// vec_scale(), vec_round(), vec_below(), vec_near_reciprocal(), vec_load_some_or(), and the
+// functions of lanes exist.
+#define INF_VEC_SCALE
 
 // v * 2^n for whole n of any size, rounded once, also if the result is subnormal.
 INF_VEC_INLINE inf_vec vec_scale(inf_vec v, inf_vec n)
