@@ -123,6 +123,12 @@ static void check_functions(const struct inf_simd *simd)
     cr_assert(isnan(y[0]) && y[1] == 1 && y[2] == -1 && y[3] == 0 && y[6] == 1);
     simd->gelu(7, odd, y);
     cr_assert(isnan(y[0]) && y[1] == INFINITY && y[3] == 0 && y[6] == 1e30f);
+    const float far[7] = {-9, -10.5f, -12, -15.9f, -FLT_MAX, 17, FLT_MAX};
+    simd->gelu(7, far, y);
+    for (int i = 0; i < 5; i++)
+        cr_assert(y[i] <= 0 && y[i] > -1e-17f, "%s: gelu(%a) = %a", isa->name, (double)far[i],
+                  (double)y[i]);
+    cr_assert(y[3] == 0 && y[4] == 0 && y[5] == 17 && y[6] == FLT_MAX);
     const float large[3] = {FLT_MAX, -FLT_MAX, 3e38f};
     simd->hard_swish(3, large, y);
     cr_assert(y[0] == FLT_MAX && y[1] == 0 && y[2] == 3e38f);
@@ -194,6 +200,24 @@ Test(simd, sums_and_extremes_of_neighbours)
 }
 
 #define COUNT_MAX 75
+
+Test(simd, one_nan_makes_extremes_and_sums_of_powers_nan)
+{
+    float x[COUNT_MAX], y[COUNT_MAX];
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        for (size_t count = 1; count <= COUNT_MAX; count++)
+            for (size_t at = 0; at < count; at++) {
+                for (size_t i = 0; i < count; i++)
+                    x[i] = i == at ? NAN : -(float)i;
+                cr_assert(isnan(isa->simd->max(count, x)), "%s: %zu of %zu", isa->name, at, count);
+                cr_assert(isnan(isa->simd->min(count, x)), "%s: %zu of %zu", isa->name, at, count);
+                cr_assert(isnan(isa->simd->powers(count, x, 0, y)), "%s: %zu of %zu", isa->name, at,
+                          count);
+                x[at] = 1;
+                cr_assert_eq(isa->simd->max(count, x), 1.0f, "%s: %zu of %zu", isa->name, at,
+                             count);
+            }
+}
 
 Test(simd, dots_are_sums_of_products)
 {
