@@ -152,7 +152,8 @@ INFERD_API int inferd_connect(inferd_client **client, const char *path, struct i
 
 // Connects like inferd_connect(), but waits at most `timeout_ms` milliseconds for the daemon's
 // greeting (0: 10 s, as inferd_connect() does). Later questions of this client about models,
-// devices and settings also wait at most that long for their answers.
+// devices and settings also wait at most that long for their answers, and connections that replace
+// a failed one for their greeting.
 INFERD_API int inferd_connect_timeout(inferd_client **client, const char *path, uint64_t timeout_ms,
                                       struct inferd_error *err);
 

@@ -71,7 +71,8 @@ struct inferd_client {
     inferd_statistics statistics;
     struct inferd_error no_error; // code INFERD_OK; passed to callbacks of calls that succeeded
     struct inf_client_run_options options;
-    // How many nanoseconds a question waits for its answer, unless its kind needs longer.
+    // How many nanoseconds the client waits for the greeting of a connection, and for the answer
+    // to a question, unless its kind needs longer.
     uint64_t answer_ns;
     struct inf_client_connection connection;
     struct inf_client_credit credit;

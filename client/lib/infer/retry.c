@@ -59,7 +59,7 @@ static bool advance_connection(inferd_client *client, uint64_t now_ns)
         inf_client_send_queue_flush(client);
         inf_client_receive_frames(client);
     } else if (!over && client->connection.needs_registration && !client->connection.greeted &&
-               now_ns >= client->connection.attempt_ns + INF_CLIENT_ANSWER_NS) {
+               now_ns >= client->connection.attempt_ns + client->answer_ns) {
         inf_client_connection_fail(
             client,
             &(struct inf_error){.code = INF_UNAVAILABLE, .text = "the daemon did not answer"});

@@ -30,7 +30,7 @@ uint64_t inf_client_poll_state_wake_ns(const inferd_client *client)
         if (inf_client_poll_state_needs_connection(client))
             next_ns = INF_MAX(client->connection.attempt_ns, 1);
         else if (!client->connection.greeted)
-            next_ns = client->connection.attempt_ns + INF_CLIENT_ANSWER_NS;
+            next_ns = client->connection.attempt_ns + client->answer_ns;
         else if (inf_client_credit_check_request(client, NULL) == INF_OK)
             next_ns = call->retry_at_ns;
         next_ns = INF_MIN(next_ns, call->queued_until_ns);
