@@ -42,6 +42,7 @@ void inf_step_timing_note(struct inf_step_timing *timing, struct inf_step_time f
 // run of one of them was undisturbed.
 double inf_step_timing_factor(const struct inf_step_timing *timing);
 
+// What the runs so far say about a number of steps.
 enum inf_step_verdict {
     INF_STEP_UNDECIDED, // more runs are needed
     INF_STEP_PAYS,      // a step costs at least a tenth less
@@ -49,6 +50,7 @@ enum inf_step_verdict {
     INF_STEP_DISTURBED, // the machine was too busy to say
 };
 
+// Decides by the least times of both numbers of steps.
 enum inf_step_verdict inf_step_timing_decide(const struct inf_step_timing *timing);
 
 // Buffer size for the reason why steps are not joined.

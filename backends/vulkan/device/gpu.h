@@ -43,8 +43,8 @@ struct vk_gpu {
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t queue_family;
-    uint32_t group_size; // number of invocations in a work group
-    bool unified;        // true: the host can see the memory of weights and arenas
+    uint32_t group_size;   // number of invocations in a work group
+    bool unified;          // true: the host can see the memory of weights and arenas
     uint32_t local_type;   // memory type of arenas
     uint32_t weights_type; // memory type of weights
     uint32_t host_type;    // memory type of buffers that the host reads and writes

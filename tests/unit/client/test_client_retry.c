@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of requests that are sent again: which ones, when, and how they end if they have no success.
+// Tests of requests that are sent again: which ones, when, and how they end without success.
 #include <criterion/criterion.h>
 #include <poll.h>
 
@@ -177,8 +177,8 @@ Test(client_retry, ends_with_the_last_failure_when_the_time_is_up)
 
 Test(client_retry, ends_with_the_last_failure_if_there_is_no_daemon_in_time)
 {
-    // The socket still exists after the only connection of the daemon has ended, but nobody
-    // answers.
+    // The socket still exists after the only connection of the daemon has ended, but no
+    // process answers.
     struct client_script script = {.actions = {CLIENT_REFUSE_AND_HANG_UP},
                                    .action_count = 1,
                                    .refusal = client_script_queue_full};
