@@ -167,7 +167,7 @@ static void expect_answer(struct inf_model *model, struct inf_device *device, in
 static void keep_plan(struct inf_model *model, const struct inf_plan_facts *facts)
 {
     struct inf_model_location location = {.directory_fd = AT_FDCWD, .file = "model.absent"};
-    struct inf_served served = {.model = model, .plan_key = KEY, .plan_facts = *facts};
+    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = *facts};
     cr_assert_eq(inf_read_files_create(&served.files, &location, NULL), INF_OK);
     inf_read_files_close(served.files);
     inf_kept_plan_keep(plans, &served, &served.plan_facts);
@@ -485,7 +485,7 @@ Test(kept_plan, without_the_files_that_were_read_is_not_kept)
     struct inf_kept_plan kept;
     struct inf_graph *graph = make_graph();
     struct inf_model *model = make_model(&graph, false);
-    struct inf_served served = {.model = model, .plan_key = KEY};
+    struct inf_served served = {.model = model, .cache_key = KEY};
     inf_kept_plan_keep(plans, &served, &served.plan_facts);
     cr_expect_not(inf_kept_plan_find(&kept, plans, KEY, &devices, NULL));
     keep_plan(model, &served.plan_facts);
