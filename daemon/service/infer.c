@@ -40,6 +40,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->shadowed = job->traced = job->is_model_charged = false;
     job->result.sample = NULL;
     job->result.flags = job->result.padded_to = 0;
+    job->result.join_outcome = INF_JOIN_ALONE;
     job->result.start_ns = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);

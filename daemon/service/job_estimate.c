@@ -47,7 +47,6 @@ void inf_service_estimate_job(struct inf_job *job)
     job->estimate_key =
         inf_estimate_key(job->served, history != NULL ? shapes : job->shapes, job->input_count) ^
         (uint64_t)job->precision;
-    job->result.join_outcome = INF_JOIN_ALONE; // if it does not run
     job->join_key = history != NULL ? inf_history_find_join_key(job) : 0;
     job->rows = job->join_key != 0 ? 1 : history != NULL ? 0 : count_batch_rows(job);
 }
