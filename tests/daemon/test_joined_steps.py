@@ -227,13 +227,15 @@ class JoinedSteps(unittest.TestCase):
 
     def test_larger_buffers_have_programs_compiled_beside_the_steps(self):
         """The trial has compiled those of the least room, for 256 rows."""
-        sessions, texts = self.start_texts([300] * SESSIONS)
-        before = self.count_joined()
-        for _ in range(100):
-            self.step(sessions, texts)
-            if self.count_joined() > before:
-                return
-        self.fail('steps with larger buffers are not joined')
+        for length in (300, 600):
+            sessions, texts = self.start_texts([length] * SESSIONS)
+            before = self.count_joined()
+            for _ in range(100):
+                self.step(sessions, texts)
+                if self.count_joined() > before:
+                    break
+            else:
+                self.fail(f'steps behind {length} rows are not joined')
 
     def test_sessions_that_were_rewound_or_forked(self):
         sessions, texts = self.start_texts([20, 7, 7])
