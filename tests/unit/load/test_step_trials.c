@@ -3,6 +3,7 @@
 // and what their outcomes do. A run takes 40 ms longer than on ref, whatever the number of steps,
 // so that joining pays.
 #include "backends/base/clock.h"
+#include "daemon/load/trial/step_trial.h"
 #include "daemon/store/step_trials.h"
 #include "tests/unit/load/race_case.h"
 
@@ -84,6 +85,7 @@ Test(step_trials, come_after_the_load)
     cr_expect_eq(inf_model_store_races(store), 1u);
     cr_expect_eq(wait_until_settled(store).code, INF_OK);
     expect_ladder(served, 8);
+    cr_expect_eq(find_entry(store)->trials, 0u, "the model may be unloaded");
     inf_served_unref(&served);
     // The next load takes what the plan has.
     inf_model_store_destroy(&store);
@@ -215,6 +217,79 @@ Test(step_trials, are_kept_when_the_model_is_placed_again_on_its_device)
     expect_ladder(served, 8);
     for (uint32_t i = 0; i < ladder.count; i++)
         cr_expect_eq(served->ladder.rungs[i].run_ns, ladder.rungs[i].run_ns, "measured again");
+    inf_served_unref(&served);
+    // On another device, a step takes another time.
+    err = place_model(store, "ref", "", "");
+    cr_assert_eq(err.code, INF_OK, "%s", err.text);
+    served = find_model(store, "m");
+    cr_expect(served->ladder.count == 0 ||
+              served->ladder.rungs[0].run_ns < ladder.rungs[0].run_ns / 2);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+// --- how a trial itself ends ---
+
+static const struct inf_backend *trial_backend;
+static enum inf_code compile_code;
+
+static enum inf_code fail_to_compile(struct inf_program **out_program, struct inf_device *device,
+                                     const struct inf_segment *segment, uint32_t flags,
+                                     struct inf_error *err)
+{
+    (void)out_program;
+    (void)device;
+    (void)segment;
+    (void)flags;
+    return inf_fail(err, compile_code, "a program for tests");
+}
+
+// Says that the threads of a run belonged to it for an hour.
+static enum inf_code run_disturbed(struct inf_program *program, const struct inf_run *run,
+                                   struct inf_ticket *ticket, struct inf_error *err)
+{
+    if (run->core_use != NULL)
+        *run->core_use = (struct inf_core_use){.helper_ns = 3600 * INF_NS_PER_S, .threads = 2};
+    return trial_backend->run(program, run, ticket, err);
+}
+
+// Makes a trial of a model whose device has this backend meanwhile.
+static enum inf_code try_with(struct inf_served *served, const struct inf_backend *backend,
+                              struct inf_step_findings *findings)
+{
+    const struct inf_step_trial trial = {.served = served, .log = &sink};
+    struct inf_error err = {0};
+    served->device->backend = backend;
+    inf_role_leave();
+    inf_role_enter_worker();
+    enum inf_code code = inf_step_trial_run(&trial, findings, &err);
+    inf_role_leave();
+    inf_role_enter_loop();
+    served->device->backend = trial_backend;
+    return code;
+}
+
+Test(step_trials, are_made_again_if_their_failure_may_pass)
+{
+    struct inf_model_store *store;
+    struct inf_served *served = load_decoder(&store, true);
+    struct inf_step_findings findings;
+    trial_backend = served->device->backend;
+    struct inf_backend backend = *trial_backend;
+    backend.run = run_disturbed;
+    cr_expect_eq(try_with(served, &backend, &findings), INF_UNAVAILABLE);
+    cr_expect_eq(findings.ladder.count, 0);
+    cr_expect_str_eq(findings.why, "");
+    backend.run = trial_backend->run;
+    backend.compile = fail_to_compile;
+    compile_code = INF_EXHAUSTED;
+    cr_expect_eq(try_with(served, &backend, &findings), INF_EXHAUSTED);
+    cr_expect_eq(findings.ladder.count, 0);
+    cr_expect_str_eq(findings.why, "");
+    compile_code = INF_INVALID;
+    cr_expect_eq(try_with(served, &backend, &findings), INF_OK);
+    cr_expect_eq(findings.ladder.count, 0);
+    cr_expect_neq(findings.why[0], '\0', "it would fail again");
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
 }
