@@ -81,7 +81,7 @@ static bool may_use_half(const struct vk_lowering *lowering)
     const struct inf_node *node = lowering->node;
     bool half = lowering->candidates != NULL;
     for (uint32_t i = 0; lowering->lowered != NULL && i < node->input_count; i++)
-        half |= lowering->lowered[node->inputs[i]];
+        half |= vk_has_input(lowering, i) && lowering->lowered[node->inputs[i]];
     if (lowering->lowered != NULL)
         half |= lowering->lowered[node->outputs[0]];
     return lowering->half_weights && lowering->gpu->half_arithmetic && half;

@@ -33,6 +33,7 @@ struct sample {
     bool transpose_a, transpose_b, bias;
     enum batch batch;
     enum inf_activation activation;
+    bool absent_bias; // true: the node has an input for a bias, which is absent
 };
 
 // The sizes of blocks are 8 to 64 rows by 32 to 128 columns, slices have 16 or 32 terms. Both ends
@@ -48,6 +49,7 @@ static const struct sample samples[] = {
     {"odd, transposed a", 19, 37, 47, true, false, false, ALIKE, INF_ACTIVATION_NONE},
     {"vectors of a alone", 24, 30, 32, false, false, false, ALIKE, INF_ACTIVATION_NONE},
     {"vectors of a alone, transposed", 36, 40, 30, true, true, false, ALIKE, INF_ACTIVATION_NONE},
+    {"absent bias", 16, 16, 16, false, false, false, ALIKE, INF_ACTIVATION_NONE, true},
     {"constant a", 64, 32, 48, false, false, false, CONSTANT, INF_ACTIVATION_NONE},
 };
 
@@ -96,9 +98,10 @@ static struct inf_graph *make_graph(const struct sample *sample)
     uint32_t second =
         node(graph, INF_OP_UNARY, "negation", add_input(graph, "b", INF_DTYPE_F32, b));
     last_attrs(graph)->unary.kind = INF_UNARY_NEG;
-    uint32_t y = sample->bias ? node(graph, INF_OP_MATMUL, "product", first, second,
-                                     add_floats(graph, INF_SHAPE(sample->n)))
-                              : node(graph, INF_OP_MATMUL, "product", first, second);
+    uint32_t bias = sample->bias ? add_floats(graph, INF_SHAPE(sample->n)) : INF_VALUE_NONE;
+    uint32_t y = sample->bias || sample->absent_bias
+                     ? node(graph, INF_OP_MATMUL, "product", first, second, bias)
+                     : node(graph, INF_OP_MATMUL, "product", first, second);
     struct inf_attrs_matmul *attrs = &last_attrs(graph)->matmul;
     attrs->transpose_a = sample->transpose_a;
     attrs->transpose_b = sample->transpose_b;
