@@ -16,6 +16,7 @@ struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *
                                 .node = &segment->graph->nodes[node],
                                 .node_index = node,
                                 .lowered = segment->lowered,
+                                .known_until_ns = segment->races.known_until_ns,
                                 .half_weights =
                                     segment->precision == INF_PRECISION_FP16 && !pinned};
 }

@@ -31,7 +31,7 @@ static void take_winner(const struct vk_lowering *lowering, uint64_t key,
                         struct vk_shader_choice *choice)
 {
     char winner[INF_RACE_WINNER_TEXT], name[INF_RACE_WINNER_TEXT];
-    if (!inf_race_results_find(lowering->gpu->races, key, 0, winner))
+    if (!inf_race_results_find(lowering->gpu->races, key, lowering->known_until_ns, winner))
         return;
     for (uint32_t i = 0; i < count; i++) {
         vk_shader_choice_print(&candidates[i], name);

@@ -456,7 +456,7 @@ static void race_unless_known(struct inf_device *device, const struct inf_segmen
     uint64_t key = vk_shader_race_key(device, segment, node, attention);
     if (key == 0)
         return;
-    if (inf_race_results_find(gpu->races, key, 0, winner))
+    if (inf_race_results_find(gpu->races, key, segment->races.known_until_ns, winner))
         inf_race_results_count(gpu->races, INF_RACE_CHOICE_KNOWN);
     else if (!inf_race_results_may_race(gpu->races))
         inf_race_results_count(gpu->races, INF_RACE_CHOICE_RULE);

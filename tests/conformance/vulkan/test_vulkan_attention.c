@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/program/attention.h"
@@ -318,6 +319,32 @@ Test(vulkan_attention, is_computed_as_its_race_found)
         }
         free(wanted);
     }
+    inf_device_unref(&device);
+}
+
+// Another thread may record a winner between the plan of a model and the compilation of its program,
+// which must fuse the same nodes.
+Test(vulkan_attention, is_chosen_by_the_winners_that_were_known_when_the_compilation_began)
+{
+    struct inf_device *device = open_with_races();
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    struct whole whole;
+    struct inf_attention attention;
+    struct inf_kernel_choices choices;
+    whole_init(&whole, &samples[2], INF_PRECISION_FP32);
+    const uint64_t key = vk_shader_race_key(device, &whole.segment, whole.last, true);
+    whole.segment.races.known_until_ns = inf_clock_ns() - 1;
+    inf_race_results_fix(gpu->races, key, "nodes");
+    cr_expect_eq(inf_device_fused_into(device, &whole.segment, whole.nodes[0]), whole.last);
+    cr_expect(vk_attention_find(&attention, gpu, &whole.segment, whole.last, NULL));
+    inf_device_choose_kernels(device, &whole.segment);
+    cr_assert(inf_device_kernel_choices(device, &choices));
+    cr_expect_eq(choices.known, 0);
+    cr_expect_eq(choices.later, 3);
+    whole.segment.races.known_until_ns = inf_clock_ns();
+    cr_expect_eq(inf_device_fused_into(device, &whole.segment, whole.nodes[0]), INF_NODE_NONE);
+    cr_expect_not(vk_attention_find(&attention, gpu, &whole.segment, whole.last, NULL));
+    whole_fini(&whole);
     inf_device_unref(&device);
 }
 
