@@ -54,7 +54,11 @@ for manifest; do
         code=0
         "$run_models" "$selected" "$@" --write "$folder/$device" >/dev/null \
             2>&1 || code=$?
-        [ "$code" -lt 2 ] || continue
+        [ "$code" -ne 2 ] || continue
+        if [ "$code" -gt 2 ]; then
+            echo "$manifest on $device: run_models ended with status $code"
+            status=1
+        fi
         for model in $known; do
             rm -f "$folder/$device/$model".*
         done
