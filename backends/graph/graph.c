@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,13 @@ struct inf_graph *inf_graph_ref(struct inf_graph *graph)
 {
     inf_reference_take(&graph->references);
     return graph;
+}
+
+void inf_graph_view(struct inf_graph *view, const struct inf_graph *graph)
+{
+    const size_t first = offsetof(struct inf_graph, texts);
+    atomic_init(&view->references, 0);
+    memcpy((char *)view + first, (const char *)graph + first, sizeof *view - first);
 }
 
 void inf_graph_destroy(struct inf_graph **graph)

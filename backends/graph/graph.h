@@ -54,7 +54,8 @@ struct inf_port {
 // The graph owns all arrays. Adding an element may reallocate its array: keep indices, not
 // pointers.
 struct inf_graph {
-    _Atomic size_t references; // a graph with several references is not changed
+    // the first member; a graph with several references is not changed
+    _Atomic size_t references;
     // reference-counted names of values and nodes; shared with the graphs from which this graph was
     // cloned
     struct inf_texts *texts;
@@ -94,6 +95,11 @@ struct inf_graph *inf_graph_ref(struct inf_graph *graph) INF_NODISCARD;
 // Drops a reference. The last one frees the graph and drops its references to constant data.
 // Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
+
+// Makes *view the same graph with the same arrays, which stay the property of `graph`. The caller
+// may replace an array by its own, must not destroy *view, and may use it as long as `graph` lives.
+// Does not read the count of references, which other threads may change.
+void inf_graph_view(struct inf_graph *view, const struct inf_graph *graph);
 
 // Returns true if both graphs have the same nodes, values and ports in the same order, with equal
 // names, and share all constant data. Graphs with subgraphs are not compared: the result is false.

@@ -292,7 +292,8 @@ static enum inf_code begin_frame(const struct inf_interpreter *interpreter, stru
                                  const struct inf_graph *source, struct inf_error *err)
 {
     size_t count = (size_t)source->value_count + 1;
-    *frame = (struct frame){.graph = *source, .source = source};
+    *frame = (struct frame){.source = source};
+    inf_graph_view(&frame->graph, source);
     frame->graph.run_strings = interpreter->strings;
     frame->graph.values = calloc(count, sizeof *frame->graph.values);
     frame->uses = calloc(count, sizeof *frame->uses);

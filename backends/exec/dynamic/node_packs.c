@@ -113,7 +113,8 @@ enum inf_code inf_node_packs_create(struct inf_node_packs **out_packs,
         return INF_OK;
     size_t count = (size_t)graph->value_count + 1;
     struct inf_node_packs *packs = calloc(1, sizeof *packs);
-    struct inf_graph known = *graph;
+    struct inf_graph known;
+    inf_graph_view(&known, graph);
     bool *other = calloc(count, sizeof *other);
     known.values = calloc(count, sizeof *known.values);
     if (packs != NULL)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/base/thread.h"
 #include "backends/graph/readers.h"
 #include "backends/graph/shape/infer.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -473,6 +474,35 @@ Test(graph, lives_until_its_last_reference_is_dropped)
     cr_expect_null(graph);
     cr_expect_str_eq(other->nodes[1].name, "y");
     inf_graph_destroy(&other);
+}
+
+#define REFERENCES 1000
+
+static void take_references(void *raw)
+{
+    struct inf_graph *graph = raw;
+    for (int i = 0; i < REFERENCES; i++) {
+        struct inf_graph *other = inf_graph_ref(graph);
+        inf_graph_destroy(&other);
+    }
+}
+
+// Under ThreadSanitizer this fails if the view reads the count of references.
+Test(graph, is_viewed_while_other_threads_take_references)
+{
+    struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
+    struct inf_thread thread;
+    cr_assert_eq(inf_thread_start(&thread, "references", take_references, graph, NULL), INF_OK);
+    for (int i = 0; i < REFERENCES; i++) {
+        struct inf_graph view;
+        inf_graph_view(&view, graph);
+        cr_assert_eq(atomic_load(&view.references), 0u);
+        cr_assert_eq(view.nodes, graph->nodes);
+        cr_assert_eq(view.subgraph_capacity, graph->subgraph_capacity);
+        cr_assert(inf_graph_equal(&view, graph));
+    }
+    inf_thread_join(&thread);
+    inf_graph_destroy(&graph);
 }
 
 Test(graph, compacting_shares_names_and_small_constants_and_changes_nothing_else)
