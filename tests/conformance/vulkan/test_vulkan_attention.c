@@ -322,8 +322,8 @@ Test(vulkan_attention, is_computed_as_its_race_found)
     inf_device_unref(&device);
 }
 
-// Another thread may record a winner between the plan of a model and the compilation of its program,
-// which must fuse the same nodes.
+// Another thread may record a winner between the plan of a model and the compilation of its
+// program, which must fuse the same nodes.
 Test(vulkan_attention, is_chosen_by_the_winners_that_were_known_when_the_compilation_began)
 {
     struct inf_device *device = open_with_races();
