@@ -26,7 +26,7 @@
 #define FOLD_BYTES_MAX  ((size_t)64 << 20)
 #define FOLD_GROWTH_MAX 4u
 // Constants of bytes that become at least so many bytes of floats stay bytes, to save memory, if
-// only element-wise operators read them: each run then converts them.
+// only element-wise operators of a run read them: each run then converts them.
 #define TABLE_BYTES_MIN ((size_t)64 << 10)
 
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
@@ -139,7 +139,9 @@ static bool is_dequantized_bytes(const struct inf_graph *graph, const struct inf
            inf_dtype_size(graph->values[node->inputs[0]].dtype) == 1;
 }
 
-// Returns true if the node makes a large table of floats that only element-wise operators read.
+// Returns true if the node makes a large table of floats that only element-wise operators read,
+// with another operand that a run computes. If the other operand is a constant, as a factor of
+// weights is, the operator is folded, too.
 static bool makes_table(const struct inf_graph *graph, const struct inf_node *node)
 {
     const struct inf_value *table = &graph->values[node->outputs[0]];
@@ -153,7 +155,8 @@ static bool makes_table(const struct inf_graph *graph, const struct inf_node *no
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t k = 0; k < graph->nodes[i].input_count; k++)
             if (graph->nodes[i].inputs[k] == node->outputs[0] &&
-                graph->nodes[i].op != INF_OP_BINARY)
+                (graph->nodes[i].op != INF_OP_BINARY ||
+                 inf_graph_is_const(graph, graph->nodes[i].inputs[1 - k])))
                 return false;
     return true;
 }

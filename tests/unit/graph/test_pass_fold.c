@@ -455,6 +455,10 @@ Test(fold_constants, large_tables_of_bytes_for_element_wise_operators_stay_bytes
     uint32_t bytes = add_constant(graph, INF_DTYPE_U8, INF_SHAPE(large), NULL);
     add_output(graph, "out",
                node(graph, INF_OP_DEQUANTIZE, "out", bytes, floats(graph, SCALAR, 1)));
+    // Weights that are bytes times a constant.
+    uint32_t weights = node(graph, INF_OP_DEQUANTIZE, "weights", bytes, floats(graph, SCALAR, 1));
+    add_output(graph, "product",
+               node(graph, INF_OP_BINARY, "product", weights, floats(graph, SCALAR, 3)));
     run_only(graph, INF_PASS_FOLD_CONSTANTS);
     uint32_t left = 0;
     for (uint32_t i = 0; i < graph->node_count; i++) {
