@@ -4,20 +4,21 @@
 
 #include <string.h>
 
-const struct inf_isa *inf_isa_level(unsigned level)
+const struct inf_isa *inf_isa_level_of(const struct inf_isa_row *rows, unsigned level)
 {
-    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+    for (const struct inf_isa_row *row = rows; row->present != NULL; row++) {
         if (row->present() && level-- == 0)
             return &row->isa;
     }
     return NULL;
 }
 
-// Returns the best level that is present, up to the one of row `last`; NULL: of all rows.
-static const struct inf_isa *best_of(const struct inf_isa_row *last)
+// Returns the best level that is present, up to the one of row `last`; NULL: of all `rows`.
+static const struct inf_isa *find_best(const struct inf_isa_row *rows,
+                                       const struct inf_isa_row *last)
 {
     const struct inf_isa *best = NULL;
-    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
+    for (const struct inf_isa_row *row = rows; row->present != NULL; row++) {
         if (row->present())
             best = &row->isa;
         if (row == last)
@@ -26,18 +27,28 @@ static const struct inf_isa *best_of(const struct inf_isa_row *last)
     return best;
 }
 
+const struct inf_isa *inf_isa_at_most_of(const struct inf_isa_row *rows, const char *name)
+{
+    if (name == NULL || *name == '\0' || strcmp(name, "auto") == 0)
+        return find_best(rows, NULL);
+    for (const struct inf_isa_row *row = rows; row->present != NULL; row++) {
+        if (strcmp(row->isa.name, name) == 0)
+            return find_best(rows, row);
+    }
+    return NULL;
+}
+
+const struct inf_isa *inf_isa_level(unsigned level)
+{
+    return inf_isa_level_of(inf_isa_rows, level);
+}
+
 const struct inf_isa *inf_isa_best(void)
 {
-    return best_of(NULL);
+    return find_best(inf_isa_rows, NULL);
 }
 
 const struct inf_isa *inf_isa_at_most(const char *name)
 {
-    if (name == NULL || *name == '\0' || strcmp(name, "auto") == 0)
-        return inf_isa_best();
-    for (const struct inf_isa_row *row = inf_isa_rows; row->present != NULL; row++) {
-        if (strcmp(row->isa.name, name) == 0)
-            return best_of(row);
-    }
-    return NULL;
+    return inf_isa_at_most_of(inf_isa_rows, name);
 }

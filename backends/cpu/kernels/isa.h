@@ -51,4 +51,8 @@ struct inf_isa_row {
 // without present() ends the list.
 extern const struct inf_isa_row inf_isa_rows[];
 
+// As inf_isa_level() and inf_isa_at_most(), of any such list: tests make up processors. Any thread.
+const struct inf_isa *inf_isa_level_of(const struct inf_isa_row *rows, unsigned level);
+const struct inf_isa *inf_isa_at_most_of(const struct inf_isa_row *rows, const char *name);
+
 #endif

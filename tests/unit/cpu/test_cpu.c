@@ -152,6 +152,36 @@ Test(cpu, takes_the_best_level_that_is_present_up_to_a_named_one)
     cr_expect_eq(inf_isa_best(), best);
 }
 
+static bool is_present(void)
+{
+    return true;
+}
+
+static bool is_absent(void)
+{
+    return false;
+}
+
+Test(cpu, has_the_levels_above_one_that_the_processor_lacks)
+{
+    const struct inf_isa_row rows[] = {{{"a"}, is_present},
+                                       {{"b"}, is_absent},
+                                       {{"c"}, is_present},
+                                       {{"d"}, is_absent},
+                                       {.present = NULL}};
+    cr_expect_eq(inf_isa_level_of(rows, 0), &rows[0].isa);
+    cr_expect_eq(inf_isa_level_of(rows, 1), &rows[2].isa);
+    cr_expect_null(inf_isa_level_of(rows, 2));
+    static const struct {
+        const char *name;
+        int row;
+    } wanted[] = {{"a", 0}, {"b", 0}, {"c", 2}, {"d", 2}, {"auto", 2}, {"", 2}, {NULL, 2}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(wanted); i++)
+        cr_expect_eq(inf_isa_at_most_of(rows, wanted[i].name), &rows[wanted[i].row].isa, "%s",
+                     wanted[i].name != NULL ? wanted[i].name : "NULL");
+    cr_expect_null(inf_isa_at_most_of(rows, "e"));
+}
+
 Test(cpu, uses_at_least_one_core_and_no_more_than_the_machine_has)
 {
     cr_assert_geq(inf_cores_usable(), 1u);
@@ -358,20 +388,26 @@ Test(cpu, names_the_kernel_and_its_time_in_a_profile)
     inf_graph_destroy(&single.graph);
 }
 
-Test(cpu, says_the_peak_of_dot_products_in_a_profile)
+// Profiles a product of bytes with constant weights of this shape.
+static void check_dot_rate(enum inf_op op, const struct inf_shape *x_shape,
+                           const struct inf_shape *w_shape)
 {
     struct inf_device *device = device_of(1, 1);
     struct single single;
-    struct inf_blob *w = inf_blob_create(8 * 4);
+    struct inf_blob *w = inf_blob_create(inf_shape_elements(w_shape));
     struct buffer x = {0};
     struct buffer y;
     struct inf_step_profile step = {0}, again = {0};
     start_graph(&single);
-    add_operand(&single, INF_DTYPE_U8, &INF_SHAPE(1, 8));
-    cr_assert_eq(inf_graph_add_const(single.graph, "w", INF_DTYPE_I8, &INF_SHAPE(8, 4), w,
+    add_operand(&single, INF_DTYPE_U8, x_shape);
+    cr_assert_eq(inf_graph_add_const(single.graph, "w", INF_DTYPE_I8, w_shape, w,
                                      &single.operands[single.count++], NULL),
                  INF_OK);
-    add_node(&single, INF_OP_QMATMUL)->qmatmul.dtype = INF_DTYPE_I32;
+    union inf_attrs *attrs = add_node(&single, op);
+    if (op == INF_OP_QMATMUL)
+        attrs->qmatmul.dtype = INF_DTYPE_I32;
+    else
+        attrs->qconv2d.dtype = INF_DTYPE_I32;
     cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
     struct inf_program *program = program_of(device, &single, 1);
     cr_assert_eq(run_program(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
@@ -383,6 +419,12 @@ Test(cpu, says_the_peak_of_dot_products_in_a_profile)
     inf_program_destroy(&program);
     inf_device_unref(&device);
     inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, says_the_peak_of_dot_products_in_a_profile)
+{
+    check_dot_rate(INF_OP_QMATMUL, &INF_SHAPE(1, 8), &INF_SHAPE(8, 4));
+    check_dot_rate(INF_OP_QCONV2D, &INF_SHAPE(1, 2, 2, 4), &INF_SHAPE(1, 1, 4, 2));
 }
 
 struct worker {
