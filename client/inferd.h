@@ -898,8 +898,8 @@ typedef struct inferd_node {
     char verdict[16];
     unsigned threads; // threads that computed the node; 0: the device does not report them
     // Products of 8-bit numbers: the rate of multiply-adds as a share of the peak rate of dot
-    // products on these threads, such as 0.8. 0: the node has none, or the device does not report
-    // it.
+    // products on these threads, such as 0.8. AMX can exceed 1, because the peak is that of
+    // vector instructions. 0: the node has none, or the device does not report it.
     double dot_share;
 } inferd_node;
 
