@@ -49,11 +49,9 @@ static struct inf_model_store *make_plain_store(uint32_t rows_max)
     return store;
 }
 
-// Opens the devices, makes a decoder "m", and loads it. Returns a reference.
+// Makes a decoder "m", and loads it. Returns a reference.
 static struct inf_served *load_decoder(struct inf_model_store **store, bool settle) INF_ON_LOOP
 {
-    OPEN(&inf_steady_backend);
-    inf_role_enter_loop();
     make_decoder("m", true);
     *store = make_plain_store(8);
     return load_model(*store, "m", settle);
@@ -79,6 +77,8 @@ static void expect_ladder(const struct inf_served *served, uint32_t rows_max)
 Test(step_trials, come_after_the_load)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, false);
     cr_expect_eq(served->ladder.count, 0, "the model serves without joined steps");
     cr_expect(served->steps_due);
@@ -155,6 +155,8 @@ Test(step_trials, give_way_to_requests)
 Test(step_trials, end_when_the_model_is_unloaded)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, false);
     (void)poll(NULL, 0, 100);
     struct inf_error err;
@@ -175,6 +177,8 @@ Test(step_trials, end_when_the_model_is_unloaded)
 Test(step_trials, end_with_the_daemon)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, false);
     inf_served_unref(&served);
     (void)poll(NULL, 0, 100);
@@ -189,6 +193,8 @@ Test(step_trials, end_with_the_daemon)
 Test(step_trials, of_a_model_that_was_loaded_again_say_nothing_about_the_new_one)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *old = load_decoder(&store, false);
     struct inf_served *served = load_model(store, "m", true);
     cr_expect_neq(served, old);
@@ -202,6 +208,8 @@ Test(step_trials, of_a_model_that_was_loaded_again_say_nothing_about_the_new_one
 Test(step_trials, are_kept_when_the_model_is_placed_again_on_its_device)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *old = load_decoder(&store, false);
     struct inf_error err = place_model(store, "steady", "", "");
     cr_assert_eq(err.code, INF_OK, "%s", err.text);
@@ -272,6 +280,8 @@ static enum inf_code try_with(struct inf_served *served, const struct inf_backen
 Test(step_trials, are_made_again_if_their_failure_may_pass)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, true);
     struct inf_step_findings findings;
     trial_backend = served->device->backend;
@@ -313,6 +323,8 @@ static void finish_trial(struct inf_model_store *store, struct inf_model_entry *
 Test(step_trials, that_were_disturbed_are_made_again_ever_later)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, true);
     struct inf_model_entry *entry = find_entry(store);
     served->ladder.count = 0;
@@ -346,6 +358,8 @@ Test(step_trials, that_were_disturbed_are_made_again_ever_later)
 Test(step_trials, wait_for_races_of_kernels_unless_requests_disturb_them)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, true);
     struct inf_model_entry *entry = find_entry(store);
     served->ladder.count = 0;
@@ -376,6 +390,8 @@ static void expect_text(const struct inf_served *served, const char *wanted)
 Test(step_trials, are_explained)
 {
     struct inf_model_store *store;
+    OPEN(&inf_steady_backend);
+    inf_role_enter_loop();
     struct inf_served *served = load_decoder(&store, false);
     expect_text(served, "not yet: this is measured while no request is served");
     cr_expect_eq(wait_until_settled(store).code, INF_OK);
