@@ -223,3 +223,23 @@ Test(session_bytes, that_workers_reserve_at_once_stay_within_the_limit)
         inf_session_charge_next(sessions[i], 0);
     cr_expect_eq(count_held(), fixed);
 }
+
+// A worker charges for what the buffer will have, so this must be known before.
+Test(session_bytes, are_those_that_a_buffer_will_have)
+{
+    struct inf_session_buffer buffer = {.data = NULL};
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        cr_expect_geq(inf_session_buffer_capacity(&buffer, 4000), 4000u);
+        cr_assert_eq(inf_session_buffer_reserve(&buffer, 4000, NULL, NULL), INF_OK);
+        size_t large = buffer.capacity;
+        struct inf_session_buffer other = {.data = NULL};
+        if (is_shared)
+            other = inf_session_buffer_share(&buffer);
+        size_t wanted = inf_session_buffer_capacity(&buffer, 100);
+        cr_expect_eq(wanted < large, is_shared, "a shared buffer is not written");
+        cr_assert_eq(inf_session_buffer_reserve(&buffer, 100, NULL, NULL), INF_OK);
+        cr_expect_eq(buffer.capacity, wanted);
+        inf_session_buffer_drop(&other);
+    }
+    inf_session_buffer_drop(&buffer);
+}
