@@ -364,7 +364,8 @@ static enum inf_code lend_model(struct keeping *keeping, struct inf_error *err) 
 {
     const struct inf_served *served = keeping->served;
     keeping->code =
-        inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a plan");
+        inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                        "no memory for a plan, or too many files for its list of files");
     make_extra(&keeping->extra, served);
     enum inf_code code = keeping->extra.failed
                              ? keeping->code

@@ -2,8 +2,8 @@
 // Where a load gets the plan of a model from: the cache of earlier loads, or a file that was made
 // ahead (inferctl compile) and lies beside the model's file. A plan in the cache is found by the
 // identity and time of the model's file, and lists those of all files that the load has read, so
-// that they need not be read. A plan beside the model
-// may come from another machine, so it is found by their contents.
+// that they need not be read. A plan beside the model may come from another machine, so it is found
+// by their contents.
 #ifndef INF_DAEMON_LOAD_LOAD_PLAN_H
 #define INF_DAEMON_LOAD_LOAD_PLAN_H
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An account per user (uid), with one counter and one limit for each kind of resource. The counters
-// are atomic, because workers charge for memory of sessions. Accounts are
-// reference counted: a request that is still with a worker keeps the account of its user. An
-// account without references is kept while the user owes device time, so that reconnecting does not
-// clear the debt.
+// are atomic, because workers charge for memory of sessions. Accounts are reference counted: a
+// request that is still with a worker keeps the account of its user. An account without references
+// is kept while the user owes device time, so that reconnecting does not clear the debt.
 #include "daemon/resource/quota.h"
 
 #include <assert.h>
