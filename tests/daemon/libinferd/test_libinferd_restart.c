@@ -16,7 +16,7 @@
 // answered.
 struct asker {
     char socket[96];
-    atomic_bool stop;
+    atomic_bool connected, stop;
     unsigned answered;
     inferd_statistics statistics;
     struct inferd_error err;
@@ -40,7 +40,9 @@ static void *ask_on(void *context)
 {
     struct asker *asker = context;
     inferd_client *client = NULL;
-    if (inferd_connect(&client, asker->socket, &asker->err) != INFERD_OK)
+    int code = inferd_connect(&client, asker->socket, &asker->err);
+    atomic_store(&asker->connected, true);
+    if (code != INFERD_OK)
         return NULL;
     inferd_set_retry(client, 60000);
     while (!atomic_load(&asker->stop) && ask_once(client, asker, (float)(asker->answered % 1000)))
@@ -52,13 +54,15 @@ static void *ask_on(void *context)
 
 #define REPLACED 3
 
-// Runs `work(worker)` in a thread, and meanwhile replaces the daemon by a new one several times.
-// Then sets `stop`, which ends the thread.
+// Runs `work(worker)` in a thread, and replaces the daemon by a new one several times after the
+// thread has set `connected`. Then sets `stop`, which ends the thread.
 static void replace_daemons(struct inf_fixture *fixture, void *(*work)(void *), void *worker,
-                            atomic_bool *stop)
+                            const atomic_bool *connected, atomic_bool *stop)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, work, worker), 0);
+    while (!atomic_load(connected))
+        usleep(1000);
     for (int i = 0; i < REPLACED; i++) {
         usleep(50000);
         inf_fixture_restart(fixture, NULL);
@@ -75,7 +79,7 @@ Test(libinferd_restart, loses_no_request_and_sends_none_twice_while_daemons_are_
     struct asker asker = {.err = {.code = INFERD_OK}};
     inf_fixture_start(&fixture, NULL);
     snprintf(asker.socket, sizeof asker.socket, "%s", fixture.socket);
-    replace_daemons(&fixture, ask_on, &asker, &asker.stop);
+    replace_daemons(&fixture, ask_on, &asker, &asker.connected, &asker.stop);
     cr_assert_eq(asker.err.code, INFERD_OK, "after %u: %s %s", asker.answered, asker.err.reason,
                  asker.err.text);
     cr_assert_gt(asker.answered, 3);
@@ -144,7 +148,7 @@ Test(libinferd_restart, connects_anew_with_its_memory_and_without_its_sessions)
 
 struct looper {
     char socket[96];
-    atomic_bool stop;
+    atomic_bool connected, stop;
     unsigned sent, in_flight, answered;
     inferd_statistics statistics;
     struct inferd_error err; // the first error that occurred
@@ -192,7 +196,9 @@ static void *loop_on(void *context)
 {
     struct looper *looper = context;
     inferd_client *client = NULL;
-    if (inferd_connect(&client, looper->socket, &looper->err) != INFERD_OK)
+    int code = inferd_connect(&client, looper->socket, &looper->err);
+    atomic_store(&looper->connected, true);
+    if (code != INFERD_OK)
         return NULL;
     inferd_set_retry(client, 60000);
     while (!atomic_load(&looper->stop) && looper->err.code == INFERD_OK) {
@@ -217,7 +223,7 @@ Test(libinferd_restart, sends_asynchronous_requests_again_while_daemons_are_repl
     struct looper looper = {.err = {.code = INFERD_OK}};
     inf_fixture_start(&fixture, NULL);
     snprintf(looper.socket, sizeof looper.socket, "%s", fixture.socket);
-    replace_daemons(&fixture, loop_on, &looper, &looper.stop);
+    replace_daemons(&fixture, loop_on, &looper, &looper.connected, &looper.stop);
     cr_assert_eq(looper.err.code, INFERD_OK, "after %u: %s %s", looper.answered, looper.err.reason,
                  looper.err.text);
     cr_assert_eq(looper.answered, looper.sent);
