@@ -505,9 +505,9 @@ static bool is_refused(struct inf_model *model, const struct inf_device *device,
 // Notes how a compilation for a history ended. Later requests of the same shapes need not try again
 // if the graph is not possible for such buffers (INF_UNSUPPORTED), or its shapes contradict them
 // (INF_INVALID). The other errors may pass: memory and budgets change, and a run that was cancelled
-// says nothing. INF_RANGE means that the rows are too few, but the list has those that are too many.
-// Steps of several sessions can run one by one instead, so every error but a cancellation is noted
-// for them; one for want of memory passes.
+// says nothing. INF_RANGE means that the rows are too few, but the list has those that are too
+// many. Steps of several sessions can run one by one instead, so every error but a cancellation is
+// noted for them; one for want of memory passes.
 static void note_outcome(struct inf_model *model, uint64_t hash, struct inf_history_buffers buffers,
                          enum inf_code code)
 {
