@@ -87,6 +87,11 @@ Test(step_trials, come_after_the_load)
     expect_ladder(served, 8);
     cr_expect_eq(find_entry(store)->trials, 0u, "the model may be unloaded");
     inf_served_unref(&served);
+    // The loader works in order, so the plan is saved when another model has been loaded. A loader
+    // that stops saves no plan.
+    make_decoder("other", false);
+    served = load_model(store, "other", false);
+    inf_served_unref(&served);
     // The next load takes what the plan has.
     inf_model_store_destroy(&store);
     store = make_plain_store(8);
