@@ -90,7 +90,7 @@ Test(step_trials, come_after_the_load)
     // The loader works in order, so the plan is saved when another model has been loaded. A loader
     // that stops saves no plan.
     make_decoder("other", false);
-    served = load_model(store, "other", false);
+    served = load_model(store, "other", true);
     inf_served_unref(&served);
     // The next load takes what the plan has.
     inf_model_store_destroy(&store);
