@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@
 
 static char root[] = "/tmp/inferd-race-XXXXXX";
 static struct inf_device_list devices;
-static unsigned warnings;
+static atomic_uint warnings; // the loader and the thread of races log
 
 static inline void count_warnings(void *context, enum inf_log_level level, const char *text)
 {

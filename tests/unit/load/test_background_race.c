@@ -189,7 +189,7 @@ Test(model_race, a_damaged_or_foreign_database_is_replaced)
         // The last case is a file of another version, which is normal after an update. Expect a
         // warning in all other cases only.
         bool warns = i + 1 < sizeof cases / sizeof cases[0];
-        cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
+        cr_expect_eq((unsigned)warnings > 0, warns, "%s", cases[i].what);
         cr_expect(is_recalled(), "%s: written again", cases[i].what);
     }
 }
@@ -203,6 +203,6 @@ Test(model_race, a_database_that_cannot_be_written_costs_a_race_at_each_start)
     cr_assert_eq(mkdir(path_of("tune.db"), 0500), 0);
     warnings = 0;
     cr_expect(!is_recalled());
-    cr_expect_geq(warnings, 1u);
+    cr_expect_geq((unsigned)warnings, 1u);
     cr_expect(!is_recalled());
 }
