@@ -6,8 +6,8 @@
 
 #include <criterion/criterion.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
