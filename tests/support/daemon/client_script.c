@@ -6,20 +6,14 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
-uint64_t client_script_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+#include "client/lib/error.h"
 
 void client_script_note_arrival(struct client_script *script, const struct fake_frame *frame)
 {
     unsigned index = script->arrived;
     assert(index < CLIENT_SCRIPT_ARRIVALS);
-    script->times_ns[index] = client_script_now_ns();
+    script->times_ns[index] = inf_client_now_ns();
     script->timeouts_ns[index] = frame->message->infer_request.timeout_ns;
     if (frame->header.data_bytes == sizeof(int32_t))
         memcpy(&script->numbers[index], frame->data, sizeof(int32_t));

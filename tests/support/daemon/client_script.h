@@ -35,9 +35,6 @@ struct client_script {
 // Refusals: the queue is full, again after 1 ms; the model is loading, again after 10 ms.
 extern const struct inf_status client_script_queue_full, client_script_loading;
 
-// Returns the time of the monotonic clock.
-uint64_t client_script_now_ns(void);
-
 // Adds a request to those that have arrived. Called on the thread of the fake daemon.
 void client_script_note_arrival(struct client_script *script, const struct fake_frame *frame);
 

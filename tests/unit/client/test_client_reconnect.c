@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lib/error.h"
 #include "tests/support/daemon/client_script.h"
 
 // --- in which order, and with how much credit ---
@@ -69,7 +70,7 @@ Test(client_reconnect, sends_no_more_than_the_daemon_allows)
 
 // --- new connections ---
 
-Test(client_reconnect, of_a_blocking_request_does_not_wait_on_a_connection_that_ended)
+Test(client_reconnect, does_not_wait_on_a_connection_that_ended)
 {
     struct client_script script = {.actions = {CLIENT_REFUSE_AND_HANG_UP},
                                    .action_count = 1,
@@ -78,9 +79,9 @@ Test(client_reconnect, of_a_blocking_request_does_not_wait_on_a_connection_that_
     struct fake_daemon *daemon;
     inferd_client *client = client_script_start(&script, 2, 0, CLIENT_SCRIPT_NEVER_MS * 2, &daemon);
     struct inferd_error err;
-    uint64_t begin_ns = client_script_now_ns();
+    uint64_t begin_ns = inf_client_now_ns();
     cr_assert_eq(client_case_ask(client, 0, &err), INFERD_OK, "%s", err.text);
-    cr_assert_lt(client_script_now_ns() - begin_ns, (uint64_t)CLIENT_SCRIPT_NEVER_MS / 2 * 1000000);
+    cr_assert_lt(inf_client_now_ns() - begin_ns, (uint64_t)CLIENT_SCRIPT_NEVER_MS / 2 * 1000000);
     cr_assert_eq((unsigned)script.arrived, 2u);
     client_script_stop(client, daemon);
 }
@@ -196,7 +197,7 @@ Test(client_reconnect, connects_no_more_often_than_every_ten_milliseconds)
     struct inferd_error err;
     for (int i = 0; i < 10000 && inferd_process(client, &err) == INFERD_OK; i++)
         poll(NULL, 0, 1);
-    uint64_t begin_ns = client_script_now_ns();
+    uint64_t begin_ns = inf_client_now_ns();
     uint64_t stream = client_script_send(client, 7, 0, &answers);
     for (int i = 0; i < 10000 && connections < CONNECTIONS; i++) {
         (void)inferd_process(client, &err);
@@ -204,7 +205,7 @@ Test(client_reconnect, connects_no_more_often_than_every_ten_milliseconds)
     }
     cr_assert_eq((unsigned)connections, (unsigned)CONNECTIONS);
     // The first attempt comes at once, and 10 ms lie between two.
-    cr_assert_geq(client_script_now_ns() - begin_ns, (CONNECTIONS - 2) * 10000000u);
+    cr_assert_geq(inf_client_now_ns() - begin_ns, (CONNECTIONS - 2) * 10000000u);
     cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_OK, "%s", err.text);
     client_script_stop(client, daemon);
 }
@@ -234,15 +235,15 @@ Test(client_reconnect, leaves_a_connection_that_is_not_greeted_in_time)
     inferd_client *client = NULL;
     struct client_answers answers = {0};
     struct inferd_error err;
-    cr_assert_eq(inferd_connect_timeout(&client, fake_daemon_path(daemon), 300, &err), INFERD_OK);
+    cr_assert_eq(inferd_connect_timeout(&client, fake_daemon_path(daemon), 1000, &err), INFERD_OK);
     inferd_set_retry(client, CLIENT_SCRIPT_NEVER_MS);
     for (int i = 0; i < 10000 && inferd_process(client, &err) == INFERD_OK; i++)
         poll(NULL, 0, 1);
+    uint64_t begin_ns = inf_client_now_ns();
     client_script_send(client, 7, 0, &answers);
-    uint64_t begin_ns = client_script_now_ns();
     client_script_run_until_answered(client, &answers, 1);
     cr_assert_eq(answers.ok, 1u, "%s", answers.last.text);
-    cr_assert_geq(client_script_now_ns() - begin_ns, 300000000u);
+    cr_assert_geq(inf_client_now_ns() - begin_ns, 1000000000u);
     cr_assert_eq((unsigned)connections, 3u);
     client_script_stop(client, daemon);
 }
@@ -338,7 +339,7 @@ Test(client_credit, is_waited_for_in_the_time_that_the_daemon_is_told)
     client_script_send(client, 1, 0, &answers);
     while (script.arrived == 0)
         poll(NULL, 0, 1);
-    uint64_t begin_ns = client_script_now_ns();
+    uint64_t begin_ns = inf_client_now_ns();
     cr_assert_eq(client_case_ask(client, CLIENT_SCRIPT_NEVER_MS, &err), INFERD_OK, "%s", err.text);
     cr_assert_eq((unsigned)script.arrived, 2u);
     uint64_t waited_ns = script.times_ns[1] - begin_ns;

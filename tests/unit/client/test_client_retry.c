@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 
+#include "client/lib/error.h"
 #include "proto/core/span.h"
 #include "tests/support/daemon/client_script.h"
 
@@ -157,7 +158,7 @@ Test(client_retry, ends_with_the_last_failure_when_the_time_is_up)
         struct fake_daemon *daemon;
         inferd_client *client = client_script_start(&script, 1, 0, 100, &daemon);
         struct client_answers answers = {0};
-        uint64_t begin_ns = client_script_now_ns();
+        uint64_t begin_ns = inf_client_now_ns();
         if (blocking) {
             cr_assert_eq(client_case_ask(client, 0, &answers.last), INFERD_RESOURCE_EXHAUSTED);
         } else {
@@ -169,7 +170,7 @@ Test(client_retry, ends_with_the_last_failure_when_the_time_is_up)
         cr_expect_eq(answers.last.retry_after_ms, 40u);
         // 40 ms lie between two attempts, and no attempt begins after 100 ms.
         cr_expect_leq((unsigned)script.arrived, 3u);
-        cr_expect_lt(client_script_now_ns() - begin_ns,
+        cr_expect_lt(inf_client_now_ns() - begin_ns,
                      (uint64_t)CLIENT_SCRIPT_NEVER_MS / 2 * 1000000);
         client_script_stop(client, daemon);
     }
@@ -186,11 +187,11 @@ Test(client_retry, ends_with_the_last_failure_if_there_is_no_daemon_in_time)
     struct fake_daemon *daemon;
     inferd_client *client = client_script_start(&script, 1, 0, 100, &daemon);
     struct client_answers answers = {0};
-    uint64_t begin_ns = client_script_now_ns();
+    uint64_t begin_ns = inf_client_now_ns();
     client_script_send(client, 7, 0, &answers);
     client_script_run_until_answered(client, &answers, 1);
     cr_assert_eq(answers.failed, 1u);
-    cr_assert_lt(client_script_now_ns() - begin_ns, 5000000000u, "not as late as the greeting");
+    cr_assert_lt(inf_client_now_ns() - begin_ns, 5000000000u, "not as late as the greeting");
     cr_assert_str_eq(answers.last.reason, "QUEUE_FULL");
     cr_assert_eq(answers.last.retry_after_ms, 40u);
     client_script_stop(client, daemon);

@@ -4,15 +4,13 @@
 #include <dirent.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "client/lib/error.h"
 #include "tests/support/daemon/client_case.h"
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return inf_client_now_ns() / 1000000;
 }
 
 // Until the test sets `awake`, the fake daemon answers only CANCEL frames.
