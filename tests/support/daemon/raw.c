@@ -15,8 +15,6 @@
 
 #include "tests/support/daemon/fixture.h"
 
-#define FRAME_BYTES (INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES + INF_LIMIT_DATA_BYTES)
-
 static void *frame_alloc(void *context, size_t size)
 {
     (void)context;
@@ -122,10 +120,11 @@ size_t inf_raw_encode(struct inf_raw *raw, struct inf_frame_header header,
 void inf_raw_send(struct inf_raw *raw, struct inf_frame_header header, enum inf_message_kind kind,
                   const union inf_message *message, struct inf_span data, int fd)
 {
-    uint8_t *bytes = malloc(FRAME_BYTES);
+    size_t capacity = INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES + data.size;
+    uint8_t *bytes = malloc(capacity);
     cr_assert_not_null(bytes);
     header.fd_count = fd >= 0;
-    size_t size = inf_raw_encode(raw, header, kind, message, data, bytes, FRAME_BYTES);
+    size_t size = inf_raw_encode(raw, header, kind, message, data, bytes, capacity);
     inf_raw_send_bytes(raw, bytes, size, fd);
     free(bytes);
 }
