@@ -141,8 +141,8 @@ class Caches(unittest.TestCase):
         self.check_caches(session, caches, at=numpy.array([1, 1]))
 
     def test_a_step_copies_rows_only(self):
-        """40 copies of 32 MiB take longer than 40 sums of one row by two orders of magnitude."""
-        rows, width = 16 << 10, 512
+        """40 copies of 64 MiB take longer than 40 sums of one row by two orders of magnitude."""
+        rows, width = 32 << 10, 512
         graph = Graph()
         graph.output(graph.node('TensorScatter', ['past.a', 'x', 'at'], axis=1), 'present.a')
         graph.output(graph.node('ReduceSum', ['x'], keepdims=0), 'y')
@@ -164,7 +164,7 @@ class Caches(unittest.TestCase):
         begun = time.process_time_ns()
         for _ in range(40):
             numpy.copyto(b, a)
-        self.assertLess(took, (time.process_time_ns() - begun) / 4)
+        self.assertLess(took, (time.process_time_ns() - begun) / 2)
 
 
 if __name__ == '__main__':
