@@ -5,7 +5,7 @@
 #include "backends/device/backend.h"
 #include "daemon/load/race/background_kernels.h"
 #include "daemon/store/kernel_races.h"
-#include "tests/unit/daemon/store_case.h"
+#include "tests/unit/store/store_case.h"
 
 TestSuite(kernel_races, .init = start_test, .fini = end_test, .timeout = 60);
 

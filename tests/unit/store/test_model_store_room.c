@@ -2,7 +2,7 @@
 // The budget of memory of a model store: which models make room for a load, and which loads wait or
 // are refused.
 #include "backends/base/clock.h"
-#include "tests/unit/daemon/store_case.h"
+#include "tests/unit/store/store_case.h"
 
 TestSuite(model_store_room, .init = start_test, .fini = end_test, .timeout = 60);
 

@@ -4,7 +4,7 @@
 
 #include "backends/base/thread.h"
 #include "daemon/store/state.h"
-#include "tests/unit/daemon/store_case.h"
+#include "tests/unit/store/store_case.h"
 
 TestSuite(model_store, .init = start_test, .fini = end_test, .timeout = 60);
 

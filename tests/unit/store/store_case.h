@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model store with a repository of small models and the device ref, for the tests of this folder.
-#ifndef INF_TESTS_UNIT_DAEMON_STORE_CASE_H
-#define INF_TESTS_UNIT_DAEMON_STORE_CASE_H
+// A model store with a repository of small models and the device ref, for unit tests.
+#ifndef INF_TESTS_UNIT_STORE_STORE_CASE_H
+#define INF_TESTS_UNIT_STORE_STORE_CASE_H
 
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 // Where the models of a store come from: its repository, paths, and directories that admins send.
 #include <fcntl.h>
 
-#include "tests/unit/daemon/store_case.h"
+#include "tests/unit/store/store_case.h"
 
 TestSuite(model_store_files, .init = start_test, .fini = end_test, .timeout = 60);
 
