@@ -106,6 +106,21 @@ static inline void load_model(struct inf_model_store *store, const char *name,
     cr_assert_eq(inf_model_store_load(store, &request, &err), INF_OK, "%s", err.text);
 }
 
+// Submits a placement of the model "m" with these settings; "": the settings of the served model.
+static inline enum inf_code place_model(struct inf_model_store *store, const char *device,
+                                        const char *policy, const char *mode,
+                                        uint64_t token) INF_ON_LOOP
+{
+    const struct inf_place_request place = {.name = "m",
+                                            .version = "",
+                                            .device = device,
+                                            .policy = policy,
+                                            .precision = "",
+                                            .mode = mode,
+                                            .token = token};
+    return inf_model_store_place(store, &place, NULL);
+}
+
 // Waits for the next event.
 static inline struct inf_load_event next_event(struct inf_model_store *store) INF_ON_LOOP
 {

@@ -229,13 +229,7 @@ Test(model_store_files, an_idle_model_stays_idle_while_its_files_are_the_same)
     for (uint32_t i = 0; i < INF_ARRAY_LENGTH(changes); i++) {
         load_model(store, "m", 0);
         wait_until_settled(store);
-        const struct inf_place_request place = {.name = "m",
-                                                .version = "",
-                                                .device = "",
-                                                .policy = "memory",
-                                                .precision = "",
-                                                .mode = ""};
-        cr_assert_eq(inf_model_store_place(store, &place, NULL), INF_OK);
+        cr_assert_eq(place_model(store, "", "memory", "", 0), INF_OK);
         wait_until_settled(store);
         (void)inf_model_store_unload_idle(store, UINT64_MAX / 2);
         cr_expect_eq(row_of(store, "m").state, INF_MODEL_IDLE);

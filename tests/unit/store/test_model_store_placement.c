@@ -89,18 +89,6 @@ Test(model_store_placement, settings_go_with_a_file_that_came_after_the_load)
     inf_model_store_destroy(&store);
 }
 
-static enum inf_code place_on_ref(struct inf_model_store *store, uint64_t token) INF_ON_LOOP
-{
-    const struct inf_place_request place = {.name = "m",
-                                            .version = "",
-                                            .device = "ref",
-                                            .policy = "",
-                                            .precision = "",
-                                            .mode = "",
-                                            .token = token};
-    return inf_model_store_place(store, &place, NULL);
-}
-
 Test(model_store_placement, a_placement_keeps_settings_that_changed_while_it_waited)
 {
     inf_role_enter_loop();
@@ -113,7 +101,7 @@ Test(model_store_placement, a_placement_keeps_settings_that_changed_while_it_wai
     // The placement is submitted before the store knows the new settings, and ends after that.
     set_requests_max("requests_max = 70\n");
     inf_model_store_refresh(store, "m", true);
-    cr_assert_eq(place_on_ref(store, 0), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 0), INF_OK);
     struct inf_served *before = find_model(store, "m");
     wait_until_settled(store);
     struct inf_served *after = find_model(store, "m");
@@ -134,8 +122,8 @@ Test(model_store_placement, placements_that_overlap_succeed)
     wait_until_settled(store);
     struct inf_served *before = find_model(store, "m");
     atomic_store(&before->request_count, 5);
-    cr_assert_eq(place_on_ref(store, 1), INF_OK);
-    cr_assert_eq(place_on_ref(store, 2), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 1), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 2), INF_OK);
     struct inf_load_event event = next_end(store);
     cr_expect_eq(event.token, 1u);
     cr_expect_eq(event.err.code, INF_OK, "%s", event.err.text);
@@ -155,19 +143,6 @@ Test(model_store_placement, placements_that_overlap_succeed)
     inf_model_store_destroy(&store);
 }
 
-static enum inf_code place_with(struct inf_model_store *store, const char *policy, const char *mode,
-                                uint64_t token) INF_ON_LOOP
-{
-    const struct inf_place_request place = {.name = "m",
-                                            .version = "",
-                                            .device = "",
-                                            .policy = policy,
-                                            .precision = "",
-                                            .mode = mode,
-                                            .token = token};
-    return inf_model_store_place(store, &place, NULL);
-}
-
 // The second placement is built from the settings before the first one.
 Test(model_store_placement, placements_that_overlap_all_hold)
 {
@@ -176,11 +151,11 @@ Test(model_store_placement, placements_that_overlap_all_hold)
     struct inf_model_store *store = make_store();
     load_model(store, "m", 0);
     wait_until_settled(store);
-    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
-    cr_assert_eq(place_with(store, "", "debug", 2), INF_OK);
-    cr_assert_eq(place_with(store, "stability", "", 3), INF_OK);
+    cr_assert_eq(place_model(store, "", "memory", "", 1), INF_OK);
+    cr_assert_eq(place_model(store, "", "", "debug", 2), INF_OK);
+    cr_assert_eq(place_model(store, "", "stability", "", 3), INF_OK);
     // It asks for what was valid when it was submitted.
-    cr_assert_eq(place_with(store, "latency", "", 4), INF_OK);
+    cr_assert_eq(place_model(store, "", "latency", "", 4), INF_OK);
     static const struct {
         const char *policy, *mode;
     } wanted[] = {
@@ -210,7 +185,7 @@ Test(model_store_placement, a_load_starts_the_races_of_kernels_without_a_delay)
     cr_assert_not_null(entry);
     entry->kernels_gave_up = 5;
     entry->kernels_after_ns = UINT64_MAX;
-    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
+    cr_assert_eq(place_model(store, "", "memory", "", 1), INF_OK);
     wait_until_settled(store);
     cr_expect_eq(entry->kernels_gave_up, 5u, "a placement is no load");
     cr_expect_eq(entry->kernels_after_ns, UINT64_MAX);
@@ -229,7 +204,7 @@ Test(model_store_placement, a_load_of_changed_files_keeps_a_placement_that_overl
     struct inf_model_store *store = make_store();
     load_model(store, "m", 0);
     wait_until_settled(store);
-    cr_assert_eq(place_with(store, "memory", "", 1), INF_OK);
+    cr_assert_eq(place_model(store, "", "memory", "", 1), INF_OK);
     struct inf_served *before = find_model(store, "m");
     make_model("m", OPEN);
     inf_model_store_refresh(store, "m", true);
@@ -251,8 +226,8 @@ Test(model_store_placement, a_placement_after_a_race_does_not_undo_that_of_an_ad
     struct inf_model_store *store = make_store();
     load_model(store, "m", 0);
     wait_until_settled(store);
-    cr_assert_eq(place_on_ref(store, 1), INF_OK);
-    cr_assert_eq(place_on_ref(store, 0), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 1), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 0), INF_OK);
     cr_expect_eq(next_end(store).err.code, INF_OK);
     struct inf_served *first = find_model(store, "m");
     cr_expect_eq(next_end(store).err.code, INF_CANCELLED);
@@ -271,7 +246,7 @@ Test(model_store_placement, a_placement_of_files_that_were_loaded_again_fails)
     load_model(store, "m", 0);
     wait_until_settled(store);
     load_model(store, "m", 1);
-    cr_assert_eq(place_on_ref(store, 2), INF_OK);
+    cr_assert_eq(place_model(store, "ref", "", "", 2), INF_OK);
     cr_expect_eq(next_end(store).err.code, INF_OK);
     struct inf_served *loaded = find_model(store, "m");
     struct inf_load_event event = next_end(store);
