@@ -111,10 +111,9 @@ struct inf_served {
     uint64_t content_hash;
     uint64_t file_hash; // hash of the model file alone
     // Key under which the plan of the model is kept for the next load
-    // (backends/saved/plan_cache.h); 0: it is kept already, or cannot be.
-    uint64_t plan_key;
-    // The key of the plan in the cache, kept already or not; 0: no plan of the model is kept.
+    // (backends/saved/plan_cache.h); 0: it is not kept.
     uint64_t cache_key;
+    bool plan_due; // the plan has a key, and is not in the cache yet
     struct inf_plan_facts plan_facts;
     bool kernels_due; // kernels were chosen by rules, and may race; only the loop uses it
     // inf_background_kernels_count_overturned() before the load compiled the model.

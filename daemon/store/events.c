@@ -326,10 +326,10 @@ static void note_access(struct inf_model_entry *model, const struct inf_load_mod
 // Has the plans of a model and of its further signatures kept, as far as they are not kept yet.
 static void submit_plans(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
 {
-    if (served->plan_key != 0)
+    if (served->plan_due)
         inf_store_submit_plan(store, served);
     for (uint32_t i = 0; i < served->signature_count; i++)
-        if (served->signatures[i].served != NULL && served->signatures[i].served->plan_key != 0)
+        if (served->signatures[i].served != NULL && served->signatures[i].served->plan_due)
             inf_store_submit_plan(store, served->signatures[i].served);
 }
 

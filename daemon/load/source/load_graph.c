@@ -89,7 +89,8 @@ void inf_load_graph_offer_plan(const struct inf_load *load, struct inf_served *s
     inf_kept_plan_note_ladder(&served->plan_facts, served);
     if (base != NULL) {
         served->reads_one_file = base->reads_one_file;
-        served->plan_key = served->cache_key = base->cache_key;
+        served->cache_key = base->cache_key;
+        served->plan_due = served->cache_key != 0;
         return;
     }
     snprintf(served->plan_facts.format, sizeof served->plan_facts.format, "%s", load->info.format);
@@ -97,8 +98,7 @@ void inf_load_graph_offer_plan(const struct inf_load *load, struct inf_served *s
     bool is_kept =
         load->from_plan && !load->plan_was_ahead && !inf_model_outgrew_offers(served->model);
     served->cache_key = load->plan_key;
-    if (!is_kept)
-        served->plan_key = served->cache_key;
+    served->plan_due = served->cache_key != 0 && !is_kept;
 }
 
 static void note_opened(void *context, const char *path)
