@@ -394,10 +394,9 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         keep_version(store, entry, &job->model.versions);
     inf_served_unref(&entry->served);
     // A model that was loaded again may have other kernels, so its races start without a delay.
-    if (!job->model.config_complete) {
-        entry->kernels_gave_up = 0;
-        entry->kernels_after_ns = 0;
-    }
+    if (!job->model.config_complete)
+        entry->kernels_retry = (struct inf_retry_delay){0};
+    entry->steps_retry = (struct inf_retry_delay){0};
     if (job->base == NULL)
         entry->outside = job->model.path[0] != '\0' || job->model.directory_fd >= 0;
     job->model.served->used_ns = inf_clock_ns();
@@ -406,11 +405,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     if (job->model.wanted)
         entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
     submit_plans(store, entry->served);
-    // Submit a race. If there is no memory for it, the model stays on the device that the prior
-    // chose.
-    // A race of devices comes after that of the kernels.
-    entry->steps_gave_up = 0;
-    entry->steps_after_ns = 0;
+    // Submit a race of devices, unless the kernels race first. If there is no memory for it, the
+    // model stays on the device that the prior chose.
     if (entry->served->placement.race_due && !entry->served->kernels_due)
         (void)!inf_store_submit_race(store, entry, &(struct inf_error){0});
     start_measurements(store);

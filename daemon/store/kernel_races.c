@@ -17,7 +17,7 @@ static struct inf_model_entry *find_due(const struct inf_model_store *store)
     for (uint32_t i = 0; i < store->table.count; i++) {
         struct inf_model_entry *entry = store->table.entries[i];
         if (entry->served != NULL && entry->served->kernels_due && entry->pending == 0 &&
-            (first == NULL || entry->kernels_after_ns < first->kernels_after_ns))
+            (first == NULL || entry->kernels_retry.after_ns < first->kernels_retry.after_ns))
             first = entry;
     }
     return first;
@@ -28,8 +28,8 @@ uint64_t inf_store_start_kernel_race(struct inf_model_store *store, uint64_t now
     struct inf_model_entry *entry = find_due(store);
     if (entry == NULL)
         return store->kernels_race ? now_ns + INF_STORE_KERNELS_RETRY_NS : UINT64_MAX;
-    if (now_ns < entry->kernels_after_ns)
-        return entry->kernels_after_ns;
+    if (now_ns < entry->kernels_retry.after_ns)
+        return entry->kernels_retry.after_ns;
     // Without memory for the race, the rules' choices stay until the next call.
     if (store->races == 0 && inf_store_submit_kernel_race(store, entry, NULL) == INF_OK)
         entry->served->kernels_due = false;
@@ -43,14 +43,10 @@ void inf_store_finish_kernel_race(struct inf_model_store *store, struct inf_mode
     bool places = is_served && job->race.kernels_changed && !job->race.disturbed;
     store->kernels_race = false;
     if (is_served && !job->race.disturbed) {
-        entry->kernels_gave_up = 0;
-        entry->kernels_after_ns = 0;
+        entry->kernels_retry = (struct inf_retry_delay){0};
     } else if (is_served) {
         entry->served->kernels_due = true;
-        entry->kernels_after_ns =
-            inf_clock_ns() + (INF_STORE_KERNELS_RETRY_NS << entry->kernels_gave_up);
-        if (entry->kernels_gave_up < INF_STORE_KERNELS_DOUBLINGS)
-            entry->kernels_gave_up++;
+        inf_retry_delay_note(&entry->kernels_retry, INF_STORE_KERNELS_RETRY_NS, inf_clock_ns());
     }
     if (places && entry->pending == 0) {
         const struct inf_store_load load = {.config = entry->served->config, .takes_kernels = true};

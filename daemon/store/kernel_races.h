@@ -8,11 +8,9 @@
 #include "daemon/store/state.h"
 
 // Delay until the next race of a model after one that gave up because requests were served all the
-// time. It doubles with each further race of the model in a row that gives up, at most
-// INF_STORE_KERNELS_DOUBLINGS times, to 43 minutes: each attempt costs a copy of the model in
-// memory.
-#define INF_STORE_KERNELS_RETRY_NS  (UINT64_C(10) * INF_NS_PER_S)
-#define INF_STORE_KERNELS_DOUBLINGS 8u
+// time. It doubles with each further race of the model in a row that gives up
+// (daemon/policy/retry_delay.h), to 43 minutes: each attempt costs a copy of the model in memory.
+#define INF_STORE_KERNELS_RETRY_NS (UINT64_C(10) * INF_NS_PER_S)
 
 // Starts a race of kernels for one served model some of whose kernels were chosen by rules. Starts
 // none if there is no such model, if another race is queued or running, or if the races of all such

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts trials of joined decoding steps, and takes up their outcomes. The racer runs them, as it
-// runs races. A trial that was disturbed says nothing, so it is made again later.
+// Starts trials of joined decoding steps, and takes up their outcomes. The thread that runs races
+// runs the trials too. A trial that was disturbed has no outcome, so it is repeated later.
 #include "daemon/store/step_trials.h"
 
 #include "backends/base/clock.h"
@@ -23,7 +23,7 @@ static struct inf_served *find_due_part(const struct inf_model_entry *entry)
 // Returns true if the kernels of the entry's model have raced, or cannot race in peace.
 static bool has_raced(const struct inf_model_entry *entry)
 {
-    return !entry->served->kernels_due || entry->kernels_gave_up > 0;
+    return !entry->served->kernels_due || entry->kernels_retry.gave_up > 0;
 }
 
 // Returns the entry whose trial may begin first; NULL: none is due. Models whose trials were not
@@ -34,7 +34,7 @@ static struct inf_model_entry *find_due(const struct inf_model_store *store)
     for (uint32_t i = 0; i < store->table.count; i++) {
         struct inf_model_entry *entry = store->table.entries[i];
         if (find_due_part(entry) != NULL && entry->pending == 0 && has_raced(entry) &&
-            (first == NULL || entry->steps_after_ns < first->steps_after_ns))
+            (first == NULL || entry->steps_retry.after_ns < first->steps_retry.after_ns))
             first = entry;
     }
     return first;
@@ -45,10 +45,10 @@ uint64_t inf_store_start_step_trial(struct inf_model_store *store, uint64_t now_
     struct inf_model_entry *entry = find_due(store);
     if (entry == NULL)
         return UINT64_MAX;
-    if (now_ns < entry->steps_after_ns)
-        return entry->steps_after_ns;
-    // The end of a race or of another trial is followed by the next call. Without memory for the
-    // job, the model serves without joined steps until then.
+    if (now_ns < entry->steps_retry.after_ns)
+        return entry->steps_retry.after_ns;
+    // When a race or another trial ends, the store calls this function again. Without memory for
+    // the job, the model serves without joined steps until the next call.
     if (store->races == 0)
         (void)!inf_store_submit_steps(store, entry, find_due_part(entry), NULL);
     return now_ns + INF_STORE_STEPS_RETRY_NS;
@@ -73,13 +73,10 @@ void inf_store_finish_step_trial(struct inf_model_store *store, struct inf_model
     if (!is_part(entry, job->base) || event->err.code == INF_CANCELLED)
         return;
     if (event->err.code != INF_OK) {
-        entry->steps_after_ns = inf_clock_ns() + (INF_STORE_STEPS_RETRY_NS << entry->steps_gave_up);
-        if (entry->steps_gave_up < INF_STORE_STEPS_DOUBLINGS)
-            entry->steps_gave_up++;
+        inf_retry_delay_note(&entry->steps_retry, INF_STORE_STEPS_RETRY_NS, inf_clock_ns());
         return;
     }
-    entry->steps_gave_up = 0;
-    entry->steps_after_ns = 0;
+    entry->steps_retry = (struct inf_retry_delay){0};
     inf_served_take_steps(job->base, &job->steps.findings);
     if (job->base->cache_key != 0)
         inf_store_submit_plan(store, job->base);

@@ -8,9 +8,8 @@
 #include "daemon/store/state.h"
 
 // Delay until the next trial of a model after one that was disturbed. It doubles with each further
-// trial of the model in a row that is disturbed, at most INF_STORE_STEPS_DOUBLINGS times.
-#define INF_STORE_STEPS_RETRY_NS  (UINT64_C(5) * INF_NS_PER_S)
-#define INF_STORE_STEPS_DOUBLINGS 8u
+// trial of the model in a row that is disturbed (daemon/policy/retry_delay.h).
+#define INF_STORE_STEPS_RETRY_NS (UINT64_C(5) * INF_NS_PER_S)
 
 // Starts a trial for one served model or signature whose trial is due, unless a race or another
 // trial is queued or running. A trial comes after the races of its model, because these may change

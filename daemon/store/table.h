@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/load/load_job.h"
+#include "daemon/policy/retry_delay.h"
 #include "proto/core/limits.h"
 
 // Everything that the store knows about one version of a model.
@@ -28,15 +29,11 @@ struct inf_model_entry {
     struct inf_served *served; // the model that is served; one reference; NULL: none is ready
     // Number of loads, inspections and compilations of this model that are queued or running.
     uint32_t pending;
-    uint32_t races; // number of races of this model that are queued or running
-    // No race of its kernels begins before this time (inf_clock_ns()); 0: none was disturbed.
-    uint64_t kernels_after_ns;
-    uint32_t kernels_gave_up; // races of its kernels in a row that requests disturbed
-    uint32_t trials;          // number of trials of its joined steps that are queued or running
-    // No such trial begins before this time (inf_clock_ns()); 0: none was disturbed.
-    uint64_t steps_after_ns;
-    uint32_t steps_gave_up; // trials in a row that were disturbed
-    bool outside;           // the model was not loaded from the repository
+    uint32_t races;  // number of races of this model that are queued or running
+    uint32_t trials; // number of trials of its joined steps that are queued or running
+    // When the next race of its kernels, and the next trial of its joined steps, may begin.
+    struct inf_retry_delay kernels_retry, steps_retry;
+    bool outside; // the model was not loaded from the repository
     // An admin has this model loaded from a file, no load of it has succeeded yet, and the
     // repository is not known to have it.
     bool is_new;

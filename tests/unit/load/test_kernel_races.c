@@ -123,9 +123,9 @@ Test(kernel_races, come_ever_later_on_a_machine_that_is_never_idle)
     inf_role_enter_loop();
     struct inf_model_store *store = make_store_of(one, 1);
     struct inf_served *served = find_model(store, "m");
-    for (uint32_t i = 0; i <= INF_STORE_KERNELS_DOUBLINGS; i++)
+    for (uint32_t i = 0; i <= INF_RETRY_DOUBLINGS; i++)
         cr_expect_eq(disturb_race(store, served), UINT64_C(1) << i, "attempt %u", i);
-    cr_expect_eq(disturb_race(store, served), UINT64_C(1) << INF_STORE_KERNELS_DOUBLINGS);
+    cr_expect_eq(disturb_race(store, served), UINT64_C(1) << INF_RETRY_DOUBLINGS);
     finish_race(store, entry_of(store, "m"), served, false, false);
     cr_expect_eq(disturb_race(store, served), 1u, "a race that ended begins the count again");
     inf_served_unref(&served);
@@ -140,7 +140,7 @@ Test(kernel_races, of_a_model_that_is_always_disturbed_delay_no_other_model)
     struct inf_served *served[3];
     for (size_t i = 0; i < 3; i++)
         served[i] = find_model(store, three[i]);
-    for (uint32_t i = 0; i < INF_STORE_KERNELS_DOUBLINGS; i++)
+    for (uint32_t i = 0; i < INF_RETRY_DOUBLINGS; i++)
         finish_race(store, entry_of(store, "a"), served[0], false, true);
     finish_race(store, entry_of(store, "b"), served[1], false, true);
     // The end of a race of what an entry served before says nothing about what it serves.

@@ -334,27 +334,27 @@ Test(step_trials, that_were_disturbed_are_made_again_ever_later)
     struct inf_model_entry *entry = find_entry(store);
     served->ladder.count = 0;
     served->steps_due = true;
-    for (uint32_t i = 0; i < INF_STORE_STEPS_DOUBLINGS + 2; i++) {
+    for (uint32_t i = 0; i < INF_RETRY_DOUBLINGS + 2; i++) {
         uint64_t now_ns = inf_clock_ns();
         finish_trial(store, entry, served, INF_UNAVAILABLE);
         cr_expect(served->steps_due);
         uint64_t next_ns = inf_store_start_step_trial(store, now_ns);
         cr_expect_geq(next_ns, now_ns);
         cr_expect_eq((next_ns - now_ns) / INF_STORE_STEPS_RETRY_NS,
-                     UINT64_C(1) << INF_MIN(i, INF_STORE_STEPS_DOUBLINGS), "attempt %u", i);
+                     UINT64_C(1) << INF_MIN(i, INF_RETRY_DOUBLINGS), "attempt %u", i);
         cr_expect_eq(inf_model_store_races(store), 0u);
     }
     // One that was cancelled, and those of other models, change nothing.
-    const uint64_t after_ns = entry->steps_after_ns;
+    const uint64_t after_ns = entry->steps_retry.after_ns;
     finish_trial(store, entry, served, INF_CANCELLED);
     finish_trial(store, NULL, served, INF_OK);
     cr_expect(served->steps_due);
-    cr_expect_eq(entry->steps_after_ns, after_ns);
+    cr_expect_eq(entry->steps_retry.after_ns, after_ns);
     (void)inf_store_start_step_trial(store, after_ns);
     cr_expect_eq(inf_model_store_races(store), 1u);
     cr_expect_eq(wait_until_settled(store).code, INF_OK);
     expect_ladder(served, 8);
-    cr_expect_eq(entry->steps_after_ns, 0u);
+    cr_expect_eq(entry->steps_retry.after_ns, 0u);
     cr_expect_eq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
@@ -370,10 +370,10 @@ Test(step_trials, wait_for_races_of_kernels_unless_requests_disturb_them)
     served->ladder.count = 0;
     served->steps_due = true;
     served->kernels_due = true;
-    entry->kernels_after_ns = UINT64_MAX;
+    entry->kernels_retry.after_ns = UINT64_MAX;
     cr_expect_eq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
     cr_expect_eq(inf_model_store_races(store), 0u);
-    entry->kernels_gave_up = 1;
+    entry->kernels_retry.gave_up = 1;
     cr_expect_neq(inf_store_start_step_trial(store, inf_clock_ns()), UINT64_MAX);
     cr_expect_eq(inf_model_store_races(store), 1u);
     (void)inf_store_start_step_trial(store, inf_clock_ns());

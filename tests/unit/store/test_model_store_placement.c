@@ -183,16 +183,16 @@ Test(model_store_placement, a_load_starts_the_races_of_kernels_without_a_delay)
     wait_until_settled(store);
     struct inf_model_entry *entry = inf_model_table_find(&store->table, "m", "");
     cr_assert_not_null(entry);
-    entry->kernels_gave_up = 5;
-    entry->kernels_after_ns = UINT64_MAX;
+    entry->kernels_retry.gave_up = 5;
+    entry->kernels_retry.after_ns = UINT64_MAX;
     cr_assert_eq(place_model(store, "", "memory", "", 1), INF_OK);
     wait_until_settled(store);
-    cr_expect_eq(entry->kernels_gave_up, 5u, "a placement is no load");
-    cr_expect_eq(entry->kernels_after_ns, UINT64_MAX);
+    cr_expect_eq(entry->kernels_retry.gave_up, 5u, "a placement is no load");
+    cr_expect_eq(entry->kernels_retry.after_ns, UINT64_MAX);
     load_model(store, "m", 0);
     wait_until_settled(store);
-    cr_expect_eq(entry->kernels_gave_up, 0u);
-    cr_expect_eq(entry->kernels_after_ns, 0u);
+    cr_expect_eq(entry->kernels_retry.gave_up, 0u);
+    cr_expect_eq(entry->kernels_retry.after_ns, 0u);
     inf_model_store_destroy(&store);
 }
 
