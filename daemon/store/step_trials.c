@@ -54,12 +54,13 @@ uint64_t inf_store_start_step_trial(struct inf_model_store *store, uint64_t now_
     return now_ns + INF_STORE_STEPS_RETRY_NS;
 }
 
+// Returns true if `served` is the served model of the entry, or one of its signatures.
 static bool is_part(const struct inf_model_entry *entry, const struct inf_served *served)
 {
-    bool found = entry != NULL && entry->served != NULL && entry->served == served;
-    for (uint32_t i = 0;
-         entry != NULL && entry->served != NULL && i < entry->served->signature_count && !found;
-         i++)
+    if (entry == NULL || entry->served == NULL)
+        return false;
+    bool found = entry->served == served;
+    for (uint32_t i = 0; i < entry->served->signature_count && !found; i++)
         found = entry->served->signatures[i].served == served;
     return found;
 }
