@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference counting of served models. Any thread may drop the last reference, but freeing a model
-// blocks. Therefore the model is passed to the loader, which frees it on its own thread.
+// blocks. Therefore the model is passed to the loader, which frees it on its own thread. Also finds
+// the signatures of a model, and says whether its decoding steps are joined.
 #include "daemon/load/served.h"
 
 #include <assert.h>
@@ -50,9 +51,8 @@ bool inf_served_joins_steps(const struct inf_served *served)
     return history != NULL && history->grows;
 }
 
-// Appends a text to what the buffer has, as far as there is room.
-static void append_text(char text[INF_STEPS_TEXT], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+// Appends to the text in the buffer, as far as there is room.
+static void append_text(char text[INF_STEPS_TEXT], const char *format, ...) INF_PRINTF(2, 3);
 
 static void append_text(char text[INF_STEPS_TEXT], const char *format, ...)
 {
@@ -63,7 +63,7 @@ static void append_text(char text[INF_STEPS_TEXT], const char *format, ...)
     va_end(arguments);
 }
 
-// Says what a trial has measured.
+// Appends what a trial has measured, and why the last compilation for joined steps failed.
 static void explain_findings(const struct inf_served *served, char text[INF_STEPS_TEXT])
 {
     const struct inf_batch_ladder *ladder = &served->ladder;
@@ -93,7 +93,7 @@ const char *inf_served_explain_steps(const struct inf_served *served, char text[
     if (history == NULL)
         return text;
     if (!inf_served_joins_steps(served))
-        append_text(text, "no: %s", "the model writes rows over caches of a fixed size");
+        append_text(text, "no: the model writes rows over caches of a fixed size");
     else if (served->steps_due)
         append_text(text, "not yet: this is measured while no request is served");
     else if (served->rows_max == 0)

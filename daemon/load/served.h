@@ -156,16 +156,17 @@ void inf_served_unref(struct inf_served **served);
 // model is served, only the loop calls it.
 void inf_served_take_steps(struct inf_served *served, const struct inf_step_findings *findings);
 
-// Returns true if decoding steps of several sessions may run together: requests append rows to a
-// history. Those that write rows over caches of a fixed size do not. They never do if the ladder is
-// empty. Any thread.
+// Returns true if decoding steps of several sessions may run together, because requests append rows
+// to a history. Requests that write rows over caches of a fixed size are not joined. No steps are
+// joined while the ladder is empty. Any thread.
 bool inf_served_joins_steps(const struct inf_served *served);
 
-// Buffer size for what inf_served_explain_steps() says.
+// Buffer size for the text of inf_served_explain_steps().
 #define INF_STEPS_TEXT 512
 
-// Says whether decoding steps of several sessions run together, up to which number, and if not,
-// why; "" if the model has no history. Returns `text`. Only the loop calls it.
+// Writes to `text` how many decoding steps of several sessions run together at most, how much time
+// that saves, and why no more do; "" if the model has no history. Returns `text`. Only the loop
+// calls it.
 const char *inf_served_explain_steps(const struct inf_served *served, char text[INF_STEPS_TEXT]);
 
 // Writes MODEL:KEY, by which clients name a signature. It has at most INF_LIMIT_MODEL_NAME

@@ -384,7 +384,7 @@ Test(step_trials, wait_for_races_of_kernels_unless_requests_disturb_them)
     inf_model_store_destroy(&store);
 }
 
-// --- what `explain` says ---
+// --- the text about joined steps in the output of `inferctl explain` ---
 
 static void expect_text(const struct inf_served *served, const char *wanted)
 {
