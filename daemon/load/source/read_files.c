@@ -230,6 +230,13 @@ void *inf_read_files_encode(const struct inf_read_files *files, size_t *out_size
     return bytes.data;
 }
 
+// Takes a name with its NUL from the bytes. Returns false if there is none that fits.
+static bool take_name(struct inf_saved_rest *rest, char name[INF_READ_FILES_NAME])
+{
+    const uint8_t *end = memchr(rest->at, '\0', INF_MIN(rest->left, INF_READ_FILES_NAME));
+    return end != NULL && inf_saved_take(rest, name, (size_t)(end - rest->at) + 1);
+}
+
 enum inf_code inf_read_files_decode(struct inf_read_files *files, const void *data, size_t size,
                                     bool unchanged, struct inf_error *err)
 {
@@ -237,11 +244,8 @@ enum inf_code inf_read_files_decode(struct inf_read_files *files, const void *da
     do {
         uint64_t fingerprint;
         char name[INF_READ_FILES_NAME];
-        if (!inf_saved_take(&rest, &fingerprint, sizeof fingerprint) ||
-            memchr(rest.at, '\0', INF_MIN(rest.left, sizeof name)) == NULL)
-            return inf_fail(err, INF_INVALID, "its list of files is damaged");
-        size_t length = strlen((const char *)rest.at);
-        if (!inf_saved_take(&rest, name, length + 1) || strchr(name, '/') != NULL)
+        if (!inf_saved_take(&rest, &fingerprint, sizeof fingerprint) || !take_name(&rest, name) ||
+            strchr(name, '/') != NULL)
             return inf_fail(err, INF_INVALID, "its list of files is damaged");
         inf_read_files_note(files, name);
         if (unchanged &&
