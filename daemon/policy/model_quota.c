@@ -45,22 +45,29 @@ void inf_model_quota_unref(struct inf_model_quota **quota)
         free(gone);
 }
 
+// Returns true if `amount` more than `held` would exceed the limit, and counts the refusal.
+static bool exceeds_limit(struct inf_model_quota *quota, enum inf_model_quota_kind kind,
+                          uint64_t held, uint64_t amount)
+{
+    uint64_t most = quota->most[kind];
+    bool refused = most > 0 && !inf_range_ok(held, amount, most);
+    quota->refused[kind] += refused;
+    return refused;
+}
+
 enum inf_code inf_model_quota_begin_request(struct inf_model_quota *quota, const char *model,
                                             uint64_t now_ns, uint64_t *out_wait_ns,
                                             struct inf_error *err)
 {
     const uint64_t rate = quota->most[INF_MODEL_QUOTA_RATE];
     *out_wait_ns = 0;
-    const uint64_t most = quota->most[INF_MODEL_QUOTA_REQUESTS];
     const uint64_t held = quota->held[INF_MODEL_QUOTA_REQUESTS];
-    if (most > 0 && held >= most) {
-        quota->refused[INF_MODEL_QUOTA_REQUESTS]++;
+    if (exceeds_limit(quota, INF_MODEL_QUOTA_REQUESTS, held, 1))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
                                "model '%s': %" PRIu64
                                " requests are in flight, and its setting requests_max allows no "
                                "more",
                                model, held);
-    }
     if (rate > 0)
         *out_wait_ns = inf_rate_limit_wait_ns(&quota->rate, MS_PER_S, now_ns);
     if (*out_wait_ns > 0) {
@@ -87,19 +94,16 @@ void inf_model_quota_end_request(struct inf_model_quota *quota)
 enum inf_code inf_model_quota_charge_session(struct inf_model_quota *quota, uint64_t bytes,
                                              struct inf_error *err)
 {
-    uint64_t most = quota->most[INF_MODEL_QUOTA_SESSION_BYTES];
     uint64_t held = quota->held[INF_MODEL_QUOTA_SESSION_BYTES];
-    do
-        if (most > 0 && !inf_range_ok(held, bytes, most)) {
-            quota->refused[INF_MODEL_QUOTA_SESSION_BYTES]++;
+    do {
+        if (exceeds_limit(quota, INF_MODEL_QUOTA_SESSION_BYTES, held, bytes))
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                                    "the sessions of the model have %" PRIu64 " bytes, and %" PRIu64
                                    " more are too many: its setting session_bytes_max allows "
                                    "%" PRIu64,
-                                   held, bytes, most);
-        }
-    while (!atomic_compare_exchange_weak(&quota->held[INF_MODEL_QUOTA_SESSION_BYTES], &held,
-                                         held + bytes));
+                                   held, bytes, quota->most[INF_MODEL_QUOTA_SESSION_BYTES]);
+    } while (!atomic_compare_exchange_weak(&quota->held[INF_MODEL_QUOTA_SESSION_BYTES], &held,
+                                           held + bytes));
     return INF_OK;
 }
 

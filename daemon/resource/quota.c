@@ -138,19 +138,21 @@ static void subtract_amount(_Atomic uint64_t *counter, uint64_t amount)
     (void)before;
 }
 
+// Charges for any kind of resource, on any thread. The public functions say which thread may charge
+// for which kind.
 static enum inf_code charge_any(struct inf_quota_user *user, enum inf_quota_kind kind,
                                 uint64_t amount, struct inf_error *err)
 {
     uint64_t most = atomic_load_explicit(&user->quota->most[kind], memory_order_relaxed);
     uint64_t held = atomic_load_explicit(&user->held[kind], memory_order_relaxed);
-    do
+    do {
         if (!inf_range_ok(held, amount, most))
             return inf_fail_reason(err, INF_EXHAUSTED, kinds[kind].reason,
                                    "user %u: %" PRIu64 " %s and %" PRIu64
                                    " more are too many, a user may have %" PRIu64,
                                    (unsigned)user->uid, held, kinds[kind].name, amount, most);
-    while (!atomic_compare_exchange_weak_explicit(&user->held[kind], &held, held + amount,
-                                                  memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&user->held[kind], &held, held + amount,
+                                                    memory_order_relaxed, memory_order_relaxed));
     add_amount(&user->quota->total[kind], amount);
     return INF_OK;
 }
@@ -195,16 +197,20 @@ enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t 
                            (unsigned)user->uid, kinds[INF_QUOTA_DEVICE_MS].name, most);
 }
 
-void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
+static void refund_any(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
 {
     subtract_amount(&user->held[kind], amount);
     subtract_amount(&user->quota->total[kind], amount);
 }
 
+void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
+{
+    refund_any(user, kind, amount);
+}
+
 void inf_quota_refund_session(struct inf_quota_user *user, uint64_t bytes)
 {
-    subtract_amount(&user->held[INF_QUOTA_SESSION_BYTES], bytes);
-    subtract_amount(&user->quota->total[INF_QUOTA_SESSION_BYTES], bytes);
+    refund_any(user, INF_QUOTA_SESSION_BYTES, bytes);
 }
 
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind)
