@@ -30,8 +30,8 @@ struct compile {
     struct inf_load_job *job;
 };
 
-// Measures the joined steps of the model, which a daemon measures while it serves. If that fails, a
-// daemon that uses the plan does it.
+// Measures joined decoding steps, so that a daemon with the plan need not measure them while it
+// serves. If this fails, that daemon measures them.
 static void measure_steps(struct inf_served *served, const struct inf_log *log) INF_MAY_BLOCK
 {
     const struct inf_step_trial trial = {.served = served, .log = log};
@@ -44,7 +44,6 @@ static void measure_steps(struct inf_served *served, const struct inf_log *log) 
         return;
     }
     inf_served_take_steps(served, &findings);
-    inf_kept_plan_note_ladder(&served->plan_facts, served);
 }
 
 static enum inf_code load_model(struct compile *compile, struct inf_error *err) INF_MAY_BLOCK

@@ -384,11 +384,13 @@ void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served,
 enum inf_code inf_kept_plan_write(struct inf_served *served, int directory_fd, const char *name,
                                   const struct inf_plan_id *id, struct inf_error *err)
 {
+    struct inf_plan_facts facts = served->plan_facts;
     struct keeping keeping = {.served = served,
-                              .facts = &served->plan_facts,
+                              .facts = &facts,
                               .directory_fd = directory_fd,
                               .name = name,
                               .id = id,
                               .err = err};
+    inf_kept_plan_note_ladder(&facts, served);
     return lend_model(&keeping, err);
 }

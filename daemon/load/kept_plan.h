@@ -63,7 +63,8 @@ void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_se
 void inf_kept_plan_keep(struct inf_plan_cache *plans, struct inf_served *served,
                         const struct inf_plan_facts *facts) INF_MAY_BLOCK;
 
-// Writes the plan of a served model to the file `name` of a directory, readable for all users.
+// Writes the plan of a served model, with its batch ladder, to the file `name` of a directory. All
+// users may read the file.
 //
 // INF_EXHAUSTED    memory.
 // INF_UNAVAILABLE  the file cannot be written.

@@ -86,7 +86,6 @@ void inf_load_graph_offer_plan(const struct inf_load *load, struct inf_served *s
     served->plan_facts.content_hash = load->file_hash;
     if (base != NULL)
         served->plan_facts = base->plan_facts;
-    inf_kept_plan_note_ladder(&served->plan_facts, served);
     if (base != NULL) {
         served->reads_one_file = base->reads_one_file;
         served->cache_key = base->cache_key;
