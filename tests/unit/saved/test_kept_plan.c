@@ -163,13 +163,21 @@ static void expect_answer(struct inf_model *model, struct inf_device *device, in
     free(y);
 }
 
+// Returns the list of files of a load that has read one file.
+static struct inf_read_files *list_one_file(void)
+{
+    struct inf_model_location location = {.directory_fd = AT_FDCWD, .file = "model.absent"};
+    struct inf_read_files *files = NULL;
+    cr_assert_eq(inf_read_files_create(&files, &location, NULL), INF_OK);
+    inf_read_files_close(files);
+    return files;
+}
+
 // Keeps the plan of a model that was read from one file.
 static void keep_plan(struct inf_model *model, const struct inf_plan_facts *facts)
 {
-    struct inf_model_location location = {.directory_fd = AT_FDCWD, .file = "model.absent"};
-    struct inf_served served = {.model = model, .cache_key = KEY, .plan_facts = *facts};
-    cr_assert_eq(inf_read_files_create(&served.files, &location, NULL), INF_OK);
-    inf_read_files_close(served.files);
+    struct inf_served served = {
+        .model = model, .cache_key = KEY, .plan_facts = *facts, .files = list_one_file()};
     inf_kept_plan_keep(plans, &served, &served.plan_facts);
     inf_read_files_unref(&served.files);
 }
@@ -449,6 +457,33 @@ Test(kept_plan, has_the_batch_ladder_that_was_measured)
     expect_no_ladder(&kept, &served, 5, 8 | 1ull << 32); // one rung
     expect_no_ladder(&kept, &served, 5, 8 | 7ull << 32); // more rungs than there are
     expect_no_ladder(&kept, &served, 18, INF_BATCH_BYTES_MAX + 1);
+    inf_model_unref(&served.model);
+}
+
+Test(kept_plan, in_a_file_has_the_ladder_of_the_served_model)
+{
+    const struct inf_plan_id id = {.key = KEY, .build = "1.2.3 test"};
+    struct inf_graph *graph = make_graph();
+    struct inf_served served = {.model = make_model(&graph, false),
+                                .device = cpu,
+                                .rows_max = 8,
+                                .ladder = {.count = 2, .rungs = {{1, 100}, {2, 150}}},
+                                .files = list_one_file()};
+    struct inf_error err = {0};
+    int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cr_assert_geq(directory, 0);
+    cr_assert_eq(inf_kept_plan_write(&served, directory, "model.plan", &id, &err), INF_OK, "%s",
+                 err.text);
+    struct inf_kept_plan kept;
+    cr_assert_eq(inf_kept_plan_read(&kept, directory, "model.plan", &id, &devices, &err), INF_OK,
+                 "%s", err.text);
+    served.ladder.count = 0;
+    cr_assert(inf_kept_plan_take_ladder(&kept, &served));
+    cr_expect_eq(served.ladder.count, 2);
+    cr_expect_eq(served.ladder.rungs[1].run_ns, 150u);
+    close(directory);
+    inf_kept_plan_fini(&kept);
+    inf_read_files_unref(&served.files);
     inf_model_unref(&served.model);
 }
 
