@@ -13,7 +13,7 @@
 // series stops waiting for idle time.
 #define DISTURBED_MAX 8u
 // A run counts as interrupted by other programs if its threads used less processor time than this
-// share of the time for which they belonged to the run.
+// share of the time for which they were assigned to the run.
 #define CPU_SHARE_MIN 0.9
 
 static enum inf_code give_up(struct inf_error *err)

@@ -21,8 +21,9 @@ struct inf_quiet_result {
     enum inf_code code; // of the run
     struct inf_error why;
     uint64_t took_ns;
-    // The threads of the run had less processor time than the time for which they belonged to it. A
-    // device that does not report its threads, such as a GPU, is not checked.
+    // Other programs interrupted the threads of the run: the threads used less processor time than
+    // the time for which they were assigned to the run. A device that does not report its threads,
+    // such as a GPU, is not checked.
     bool interrupted;
 };
 

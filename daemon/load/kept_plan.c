@@ -67,8 +67,8 @@ static enum inf_code check_complete(const struct inf_saved_plan *saved, struct i
                     : inf_fail(err, INF_INVALID, "a constant has neither bytes nor packed weights");
 }
 
-// Splits what the load added to the plan: the size of the list of files, the list, and the
-// description of the model, if it has one.
+// Decodes the bytes that the load added to the plan: the size of the list of files, the list, and
+// the description of the model, if it has one.
 static enum inf_code take_extra(struct inf_kept_plan *kept, struct inf_error *err)
 {
     struct inf_saved_rest rest = {kept->saved.extra, kept->saved.extra_bytes};
@@ -231,7 +231,7 @@ bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept, struct inf_serv
 struct keeping {
     const struct inf_served *served;
     const struct inf_plan_facts *facts;
-    struct inf_saved_bytes extra; // what take_extra() splits
+    struct inf_saved_bytes extra; // the bytes that take_extra() decodes
     struct inf_plan_cache *plans; // NULL: the plan goes to the file `name`
     int directory_fd;
     const char *name;
@@ -336,6 +336,7 @@ static void keep_model(void *context, const struct inf_model_kept *kept) INF_MAY
     free(saved.classes);
 }
 
+// Appends a part, and frees it. NULL: there was no memory for the part.
 static void append_part(struct inf_saved_bytes *extra, void *part, size_t size)
 {
     if (part != NULL)
@@ -344,8 +345,8 @@ static void append_part(struct inf_saved_bytes *extra, void *part, size_t size)
     free(part);
 }
 
-// Writes what the load adds to the plan. Sets extra->failed if there is no memory, or if it is not
-// known which files the load has read.
+// Makes the bytes that the load adds to the plan. Sets extra->failed if there is no memory, or if
+// the list of the files that the load has read is incomplete.
 static void make_extra(struct inf_saved_bytes *extra, const struct inf_served *served)
 {
     size_t size = 0;

@@ -15,7 +15,8 @@ struct inf_kept_plan {
     // What the model's file says about itself; one reference, which the caller may take; NULL:
     // nothing.
     struct inf_model_description *description;
-    // The list of the files that the load has read, for inf_read_files_decode(); part of `saved`.
+    // The list of the files that the load has read, for inf_read_files_decode(); borrowed from
+    // `saved`.
     const void *files;
     size_t files_bytes;
     // What devices adopted, one reference each: the packs that a compilation finds. NULL: that form
@@ -48,14 +49,13 @@ enum inf_code inf_kept_plan_offer(struct inf_kept_plan *kept, struct inf_model *
                                   const struct inf_device_list *devices,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Sets the batch ladder of a model to the one that was measured before, if it was measured on the
-// same device, with the same options and the same limit (served->rows_max). Returns false if it was
-// not.
+// Sets the batch ladder of a model to the ladder in the plan, if that was measured on the same
+// device, with the same options and the same limit (served->rows_max). Otherwise returns false.
 bool inf_kept_plan_take_ladder(const struct inf_kept_plan *kept,
                                struct inf_served *served) INF_NODISCARD;
 
-// Notes the batch ladder of a served model in `facts`, for inf_kept_plan_take_ladder(), and why it
-// is not longer. Notes nothing if it is still to be measured.
+// Writes the batch ladder of a served model, and the reason why it is not longer, to `facts`, for
+// inf_kept_plan_take_ladder(). If the ladder is not measured yet, `facts` gets none.
 void inf_kept_plan_note_ladder(struct inf_plan_facts *facts, const struct inf_served *served);
 
 // Keeps the plan of a served model under served->cache_key for the next load, with these facts. A

@@ -127,9 +127,9 @@ static enum inf_code create_served(struct inf_load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// Compares the files that were found with those that the served or idle model was loaded from. If
-// they and the settings are unchanged, sets job->model.unchanged. If only the settings changed, the
-// load takes the graph of the served model.
+// Compares the present files with the files that the served or idle model was loaded from. If the
+// files and the settings are unchanged, sets job->model.unchanged. If only the settings changed,
+// the load takes the graph of the served model.
 static void compare_known(struct inf_load *load) INF_MAY_BLOCK
 {
     struct inf_load_job *job = load->job;

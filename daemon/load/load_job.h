@@ -65,8 +65,8 @@ struct inf_load_model_job {
     struct inf_device *default_device;
     struct inf_model_config config; // settings that admins set for this model
     bool config_complete;           // true: `config` has all settings, so no file is read
-    // Not used by the loader: the settings that the admin asks for with a placement; `config` has
-    // them too.
+    // The settings that the admin asks for with a placement; `config` has them too. The loader does
+    // not use them; the store repeats the placement with them if necessary.
     struct inf_model_config asked;
     bool precision_requested;     // true: decide about the precision; false: keep that of `base`
     struct inf_place_rules rules; // rules for choosing a device for the model
@@ -97,7 +97,7 @@ struct inf_load_model_job {
     // The members below are the outcome of the job, which the loader sets.
     enum inf_room_answer room;          // whether there was room in the budget of memory
     struct inf_model_versions versions; // the versions to serve; only set if `pin` is ""
-    bool unchanged;                     // what is served or idle is still up to date
+    bool unchanged;                     // the served or idle model is still up to date
     // `access` is set, even if the load failed later. `access_failed`: the settings that say who
     // may use the model cannot be read.
     bool has_access, access_failed;
@@ -125,12 +125,12 @@ struct inf_load_race_job {
     bool kernels_changed, disturbed;
 };
 
-// Tries how many decoding steps of `base` are worth joining (daemon/load/trial/step_trial.h).
+// Measures how many decoding steps of `base` should share a run (daemon/load/trial/step_trial.h).
 struct inf_load_steps_job {
-    struct inf_step_findings findings; // outcome, if the job succeeds
+    struct inf_step_findings findings; // outcome of the trial, if it succeeds
 };
 
-// Compiles `base` for joined decoding steps, because such steps wait for the first time.
+// Compiles `base` for joined decoding steps with these buffers (daemon/load/trial/join_compile.h).
 struct inf_load_join_job {
     struct inf_device *device;      // borrowed from `base`
     struct inf_run_options options; // precision, threads and user

@@ -196,8 +196,8 @@ static bool find_ahead(struct inf_kept_plan *kept,
                                             options->devices, &err);
     if (code == INF_OK) {
         code = check_contents(kept->saved.key, question, &err);
-        // The files have the contents that they had on the machine that made the plan, but are
-        // other ones.
+        // The contents of the files are those on the machine that made the plan, but their
+        // identities and times differ, so the fingerprints are not compared.
         if (code == INF_OK)
             code =
                 inf_read_files_decode(question->files, kept->files, kept->files_bytes, false, &err);

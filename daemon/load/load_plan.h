@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a load gets the plan of a model from: the cache of earlier loads, or a file that was made
 // ahead (inferctl compile) and lies beside the model's file. A plan in the cache is found by the
-// identity and time of the model's file, and lists those of all files that the load has read, so
-// that they need not be read. A plan beside the model may come from another machine, so it is found
-// by their contents.
+// identity and time of the model's file. It lists the identities and times of all files that the
+// load has read, so that the next load need not read these files. A plan beside the model may come
+// from another machine, so it is found by the contents of the files.
 #ifndef INF_DAEMON_LOAD_LOAD_PLAN_H
 #define INF_DAEMON_LOAD_LOAD_PLAN_H
 
@@ -17,7 +17,8 @@ struct inf_load_plan_question {
     const struct inf_model_location *location;
     const struct inf_model_config *config;
     const struct inf_load_options *options;
-    // The files that the load reads. If a plan is found, it gets those that the plan was made of.
+    // The files that the load reads. If a plan is found, the files that the plan was made from are
+    // added.
     struct inf_read_files *files;
     // True: the model is in the repository, so a plan beside it may be used. A client that sends a
     // model from elsewhere could send a plan of its own beside it.

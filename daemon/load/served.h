@@ -86,21 +86,23 @@ struct inf_served {
     enum inf_precision warm_precision;
     struct inf_replicas replicas; // additional devices that may run the model
     // Row counts that are worth running as a batch on `device`, with their run times. If
-    // inf_served_joins_steps() is true, a row is a decoding step of a session. The ladder may then
-    // be set while the model is served: by the loop, once. Other threads read it only for a job
-    // that the loop gave a key for joined steps afterwards.
+    // inf_served_joins_steps() is true, a row is a decoding step of a session. The loop may then
+    // set the ladder while the model is served, once. Another thread reads the ladder only for a
+    // job that got a key for joined steps from the loop afterwards.
     struct inf_batch_ladder ladder;
-    // Why the ladder of decoding steps is not longer. Its own ladder is empty. Only the loop uses
-    // it, once the model is served.
+    // Why the ladder of decoding steps is not longer; step_findings.ladder is empty. Once the model
+    // is served, only the loop uses it.
     struct inf_step_findings step_findings;
     // Why the last compilation for joined steps failed; "": it did not. Only the loop uses it.
     char join_failure[INF_STEP_WHY];
     atomic_bool is_joining; // a job compiles the model for joined steps
-    // Time (inf_clock_ns()) until which steps run one by one, because a run of several failed, and
-    // each step alone succeeded.
+    // Steps run one by one until this time (inf_clock_ns()), because a joined run failed although
+    // each of its steps succeeded alone.
     _Atomic uint64_t join_after_ns;
     uint32_t rows_max; // the most rows that one run may have; 0: there was no warm-up
-    bool steps_due;    // no ladder of decoding steps is measured yet; loop only, once it is served
+    // The ladder of decoding steps is to be measured. Once the model is served, only the loop uses
+    // it.
+    bool steps_due;
     // Facts about the plan for the warm-up shapes; all 0 if there was no warm-up.
     struct inf_model_profile profile;
     uint64_t stamp; // stamp of the model file; changes when the file changes

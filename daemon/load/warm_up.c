@@ -90,7 +90,7 @@ static void warn_if_slow(const struct inf_warm_up *warm_up)
 }
 
 // Builds the batch ladder of the model: takes the one that an earlier load measured, or measures
-// it. Joined decoding steps are measured while the model is served.
+// it. A ladder of decoding steps is measured later, while the model is served.
 static void build_ladder(struct inf_warm_up *warm_up) INF_MAY_BLOCK
 {
     struct inf_served *served = warm_up->served;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts steps and not time, so that a client cannot wait until its next failure is free.
+// Counts steps, not time: otherwise a client that waits could make the next joined run fail too.
 #include "daemon/policy/join_back_off.h"
 
 #include "proto/core/attributes.h"

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a session whose steps fail out of runs with other sessions for a while: a joined run that
-// fails is repeated one by one, so each failure costs the time of all its members. The functions
-// read no clock.
+// Keeps a session whose steps fail out of joined runs for a while. The steps of a joined run that
+// fails are repeated one by one, so each failure costs the time of all steps of the run. The
+// functions read no clock.
 #ifndef INF_DAEMON_POLICY_JOIN_BACK_OFF_H
 #define INF_DAEMON_POLICY_JOIN_BACK_OFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// How many steps run alone after a step that failed a joined run. The number doubles with each such
-// step up to the maximum, and is the first one again after a joined run that succeeded.
+// How many steps of a session run alone after one of its steps made a joined run fail. The number
+// doubles with each such step, up to the maximum. A joined run that succeeds resets the number.
 #define INF_JOIN_ALONE_FIRST 8u
 #define INF_JOIN_ALONE_MAX   1024u
 
 // One per session. All zero is the initial state.
 struct inf_join_back_off {
-    uint32_t alone; // the next steps that run alone
-    uint32_t last;  // how many steps ran alone after the last failure; 0: none did
+    uint32_t alone; // how many of the next steps run alone
+    uint32_t last;  // how many steps had to run alone after the last failure; 0: there was none
 };
 
 // How a step ran.
 enum inf_join_outcome {
     INF_JOIN_ALONE,   // in a run of its own
     INF_JOIN_SHARED,  // with steps of other sessions
-    INF_JOIN_SPOILED, // a run with other steps failed because of it
+    INF_JOIN_SPOILED, // the step made a run with other steps fail
 };
 
 // Returns true if the next step may run with steps of other sessions.

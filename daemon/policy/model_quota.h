@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of one model, for all its clients together: requests in flight, requests per second, and
 // memory of sessions. Each function takes constant time and reads no clock; the caller passes the
-// time. Only the loop uses an account, except that workers charge for memory of sessions. Any
+// time. Only the loop uses an account, except that workers charge it for memory of sessions. Any
 // thread may take and drop references.
 #ifndef INF_DAEMON_POLICY_MODEL_QUOTA_H
 #define INF_DAEMON_POLICY_MODEL_QUOTA_H

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision compares least times, because every disturbance makes a run longer. A run whose
-// threads were interrupted does not count at all: if all runs of one number of steps were
-// interrupted and some of the other one were not, the comparison would be wrong by any factor.
+// The decision compares the shortest runs, because every disturbance makes a run longer. A run
+// whose threads were interrupted does not count at all: if all runs of one number of steps were
+// interrupted, and some runs of the other number were not, the comparison would be meaningless.
 //
-// A factor far from the limit is decided after a few runs. One near the limit may be on either
-// side, so it needs more; each further run can only make the least times more exact.
+// A factor far from the limit is decided after a few runs. A factor near the limit needs more runs,
+// because a small error decides on which side it is. Each further run can only make the shortest
+// times more exact.
 #include "daemon/policy/step_timing.h"
 
 #include <assert.h>
@@ -45,8 +46,8 @@ enum inf_step_verdict inf_step_timing_decide(const struct inf_step_timing *timin
     return timing->turns < INF_STEP_TURNS_MAX ? INF_STEP_UNDECIDED : INF_STEP_DISTURBED;
 }
 
-// The machine may have become slower or faster since the last number was measured, so the time of
-// the new one follows from the ratio of the two.
+// The machine may have become slower or faster since the previous rung was measured. So the time of
+// the new rung is the time of the previous rung, times the ratio that was measured by turns.
 void inf_step_findings_add(struct inf_step_findings *findings, const struct inf_step_timing *timing)
 {
     struct inf_batch_ladder *ladder = &findings->ladder;

@@ -55,12 +55,12 @@ void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
                                uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Charges a user for memory of sessions (INF_QUOTA_SESSION_BYTES), like inf_quota_charge(). Any
-// thread that holds a reference to a session of the user.
+// Charges a user for memory of sessions (INF_QUOTA_SESSION_BYTES), like inf_quota_charge(). The
+// caller may be any thread that holds a reference to a session of the user.
 enum inf_code inf_quota_charge_session(struct inf_quota_user *user, uint64_t bytes,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Refunds memory of sessions. Any thread, as above.
+// Refunds memory of sessions. The caller may be any thread, as for inf_quota_charge_session().
 void inf_quota_refund_session(struct inf_quota_user *user, uint64_t bytes);
 
 // Charges a user for `amount` of a resource that the user already holds. This never fails, even if

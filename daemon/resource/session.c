@@ -23,7 +23,7 @@
 // Both buffers are charged to the user and limited per session. The session itself and the names of
 // its tensors are charged too, so that many empty sessions cost their user something. The worker
 // charges the user for `next` before it allocates the memory. When the job has ended, the loop
-// adapts the charge to what the buffers have.
+// changes the charge to the size that the buffers have.
 #include "daemon/resource/session.h"
 
 #include <assert.h>
@@ -89,7 +89,7 @@ enum inf_code inf_session_bind_model(struct inf_session *session, struct inf_mod
 
 static void free_session(struct inf_session *session) INF_ON_LOOP
 {
-    assert(session->reserved_bytes == 0 && "each job has settled its account");
+    assert(session->reserved_bytes == 0 && "nothing is reserved after the last job");
     for (uint32_t i = 0; i < session->tensor_count; i++) {
         struct inf_session_tensor *tensor = session->tensors[i];
         free(tensor->name);
@@ -190,8 +190,8 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
 
 // --- charging and committing the values of tensors ---
 
-// Charges the user for `more` bytes of a tensor, within the limit of the session. The caller notes
-// them in the session.
+// Charges the user for `more` bytes of a tensor, if the limit of the session allows them. The
+// caller adds them to the sums of the session and of the tensor.
 static enum inf_code charge_more(struct inf_session *session,
                                  const struct inf_session_tensor *tensor, uint64_t more,
                                  struct inf_error *err)
@@ -207,8 +207,8 @@ static enum inf_code charge_more(struct inf_session *session,
     return INF_OK;
 }
 
-// Adapts what the session and the user are charged for a tensor to `bytes` in both buffers, `now`
-// and `next`, which includes what a worker has reserved.
+// Makes `bytes` the whole charge for a tensor, that is, for its buffers `now` and `next` together.
+// Bytes that a worker has reserved are part of the previous charge; afterwards none are reserved.
 static enum inf_code charge_tensor_for(struct inf_session *session,
                                        struct inf_session_tensor *tensor, uint64_t bytes,
                                        struct inf_error *err) INF_ON_LOOP
@@ -228,7 +228,7 @@ static enum inf_code charge_tensor_for(struct inf_session *session,
     return INF_OK;
 }
 
-// Does the same for the present size of the buffers.
+// Makes the present size of both buffers the charge for a tensor.
 static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
                                    struct inf_error *err) INF_ON_LOOP
 {

@@ -46,7 +46,7 @@ struct inf_session_tensor {
     struct inf_session_buffer next;
     struct inf_session_lag lag; // valid if next.lags
     uint64_t charged_bytes;     // bytes charged to the user for `now` and `next` together
-    // Bytes that the worker has charged in addition, for what it reserves in `next`.
+    // Bytes that the worker has charged in addition, for memory that it allocates for `next`.
     uint64_t reserved_bytes;
     char *output; // output of the state pair whose input is this tensor; NULL: there is no pair
     bool shaped;  // true: the first value is zeros of shape `first_shape`
@@ -180,8 +180,9 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Charges the user for a next value of `size_bytes` of a tensor of the session. The worker that
-// runs the active job of the session calls it before inf_session_buffer_reserve() for tensor->next.
-// inf_session_commit() or inf_session_charge_next() settles the account when the job has ended.
+// runs the active job of the session calls this before inf_session_buffer_reserve() for
+// tensor->next. When the job has ended, inf_session_commit() or inf_session_charge_next() changes
+// the charge to the size that the buffers have.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, its user or its model would have too many bytes.
 enum inf_code inf_session_reserve_bytes(struct inf_session *session,

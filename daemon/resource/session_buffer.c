@@ -57,7 +57,7 @@ bool inf_session_buffer_is_shared(const struct inf_session_buffer *buffer)
            atomic_load_explicit(buffer_users(buffer), memory_order_acquire) > 1;
 }
 
-// Returns true if the memory that the buffer has can be written, and is enough.
+// Returns true if a value of `size_bytes` may be written to the present memory of the buffer.
 static bool has_memory(const struct inf_session_buffer *buffer, size_t size_bytes)
 {
     return buffer->data != NULL && buffer->capacity >= size_bytes &&

@@ -29,8 +29,8 @@ struct inf_session_buffer {
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          bool *out_new, struct inf_error *err) INF_NODISCARD;
 
-// Returns the capacity that the buffer will have when inf_session_buffer_reserve() has given it
-// memory for `size_bytes`.
+// Returns the capacity that the buffer will have after inf_session_buffer_reserve() for
+// `size_bytes`.
 size_t inf_session_buffer_capacity(const struct inf_session_buffer *buffer, size_t size_bytes);
 
 // Returns true if another session uses the buffer too, so that it must not be written.

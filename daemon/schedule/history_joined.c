@@ -14,10 +14,10 @@
 //
 // Until the loader has compiled the executable, the steps run one by one.
 //
-// A step that cannot share the run, because its client cancelled it for example, runs alone, and
-// the others without it. If the run fails, its steps run one by one, so that a step with bad values
-// fails alone. Its session then stays out of joined runs for a while (daemon/policy/
-// join_back_off.h). A client cannot cancel a run of several steps.
+// A step that cannot share the run, for example because its client cancelled it, runs alone; the
+// other steps run without it. If the run fails, its steps run one by one, so that a step with bad
+// values fails alone. The session of that step then stays out of joined runs for a while
+// (daemon/policy/join_back_off.h). A client cannot cancel a run of several steps.
 #include "daemon/schedule/history_joined.h"
 
 #include <stdlib.h>
@@ -46,7 +46,8 @@ static bool plan_step(struct inf_history_plan *plan, struct inf_job *job)
 {
     int64_t rows;
     *plan = (struct inf_history_plan){.job = job, .history = inf_model_history(job->served->model)};
-    // The tensors of a model whose cache may have a fixed size decide how its rows are written.
+    // If the caches of the model may have a fixed size or grow, the tensors of the session decide
+    // which; only caches that grow are joined.
     return plan->history != NULL && job->session != NULL &&
            !inf_history_plan_overwriting(plan, &rows) && inf_history_plan_appending(plan, &rows) &&
            rows == 1 && inf_history_plan_room(plan, rows);
@@ -98,7 +99,8 @@ static bool are_alike(const struct inf_history_plan *a, const struct inf_history
     return true;
 }
 
-// Plans the steps that can share a run. The first one of them decides which others can.
+// Plans the steps that can share a run: the first step that can be planned, and the steps that need
+// the same executable.
 static void plan_steps(struct inf_history_joined *joined, struct inf_job *const *jobs,
                        uint32_t count)
 {
@@ -112,7 +114,8 @@ static void plan_steps(struct inf_history_joined *joined, struct inf_job *const 
     }
 }
 
-// Chooses the number of sessions of the executable. Returns false if there is none.
+// Chooses the number of sessions of the executable. Returns false if the steps cannot share a run:
+// there are fewer than two, or more than the ladder has.
 static bool choose_copies(struct inf_history_joined *joined, const struct inf_batch_ladder *ladder)
 {
     uint32_t rung = 0;
@@ -125,7 +128,8 @@ static bool choose_copies(struct inf_history_joined *joined, const struct inf_ba
     return true;
 }
 
-// Finds the executable. If it is not compiled yet, has it compiled for later runs.
+// Finds the executable. If it is not compiled yet, submits a job that compiles it for later runs,
+// and returns false.
 static bool find_joined(struct inf_history_joined *joined, const struct inf_run_options *options,
                         struct inf_executable **executable)
 {
@@ -254,7 +258,7 @@ uint32_t inf_history_run_joined(struct inf_history_joined *joined, struct inf_jo
     uint32_t members = 0;
     for (uint32_t i = 0; i < joined->count; i++) {
         members |= 1u << joined->members[i];
-        // Until it has run alone, each member may be the one that made the run fail.
+        // Each member may have made the run fail; the caller runs each one alone to find out.
         if (!done && bound)
             jobs[joined->members[i]]->result.join_outcome = INF_JOIN_SPOILED;
     }

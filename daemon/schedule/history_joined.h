@@ -23,12 +23,14 @@ void inf_history_joined_destroy(struct inf_history_joined **joined);
 // Frees copies of inputs that are larger than `kept_bytes`. NULL is allowed.
 void inf_history_joined_trim(struct inf_history_joined *joined, size_t kept_bytes);
 
-// Runs those of `count` jobs with the same key, at most INF_HISTORY_SESSIONS_MAX and all of
-// different sessions, that can share a run, and fills their results except start_ns and done_ns.
-// The memory of `resources` is not used. *cancelled ends the run. Returns the jobs that have run:
-// bit i is set for jobs[i]. The others must be run one by one; nothing of their sessions has
-// changed. If the run failed, the outcome of each member is INF_JOIN_SPOILED: the caller finds out
-// which one has spoiled it.
+// Runs decoding steps together. The `count` jobs have the same key and belong to different
+// sessions; there are at most INF_HISTORY_SESSIONS_MAX. Jobs that cannot share the run are left
+// out. The function fills the results of the jobs that have run, except start_ns and done_ns. The
+// memory of `resources` is not used. *cancelled ends the run.
+//
+// Returns the jobs that have run: bit i is set for jobs[i]. The caller runs the other jobs one by
+// one; nothing of their sessions has changed. If the run failed, the result of each job in it has
+// the outcome INF_JOIN_SPOILED, because the function does not know which job made the run fail.
 uint32_t inf_history_run_joined(struct inf_history_joined *joined, struct inf_job *const *jobs,
                                 uint32_t count, const struct inf_history_resources *resources,
                                 const atomic_bool *cancelled) INF_NODISCARD INF_MAY_BLOCK;

@@ -124,7 +124,7 @@ struct inf_job {
         struct inf_shadow_sample *sample; // copied tensors for the shadow check; NULL: none
         // Number of rows in the run that computed this job, summed over all jobs of the batch.
         uint32_t batch_rows;
-        // How a decoding step ran, as to steps of other sessions.
+        // Whether a decoding step ran together with steps of other sessions.
         enum inf_join_outcome join_outcome;
         uint32_t padded_to; // number of rows in the run including padding; 0: no padding
         uint32_t flags;     // flags of enum inf_infer_flag

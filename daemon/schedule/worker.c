@@ -22,8 +22,8 @@
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
-// For so long, steps of a model run one by one after a joined run that failed although each of its
-// steps succeeded alone.
+// How long decoding steps of a model run one by one after a joined run has failed, if each step of
+// that run succeeded when it was repeated alone.
 #define JOIN_PAUSE_NS INF_NS_PER_S
 
 // --- running one job alone ---
@@ -145,9 +145,8 @@ static uint32_t run_joined(struct inf_worker *worker, struct inf_job *const *job
                                   &worker->watch.cancelled);
 }
 
-// Runs a step alone. If a joined run with it has failed, finds out whether it is to blame: it is if
-// it fails alone, too, or if its rows could not be appended to the history in place. Returns true
-// if it is.
+// Runs a step alone. Returns true if a joined run with this step has failed, and the step is the
+// cause: it fails alone too, or its rows could not be appended to the history in place.
 static bool run_step_alone(struct inf_worker *worker, struct inf_job *job)
     INF_ATTR(requires_capability(inf_role_worker))
 {
@@ -160,8 +159,8 @@ static bool run_step_alone(struct inf_worker *worker, struct inf_job *job)
     return guilty;
 }
 
-// Runs decoding steps of several sessions together, and one by one those for which that is not
-// possible.
+// Runs decoding steps of several sessions together. Steps that cannot share the run, and all steps
+// of a run that fails, run one by one.
 static void run_steps(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
     INF_ATTR(requires_capability(inf_role_worker))
 {
@@ -175,7 +174,7 @@ static void run_steps(struct inf_worker *worker, struct inf_job *const *jobs, ui
         suspects += jobs[i]->result.join_outcome == INF_JOIN_SPOILED;
         guilty += run_step_alone(worker, jobs[i]);
     }
-    // The run failed for another reason, which the next one may have as well.
+    // No step is the cause of the failure, so the next joined run may fail too.
     if (suspects > 0 && guilty == 0 && !inf_run_watch_has_passed(&worker->watch))
         atomic_store(&jobs[0]->served->join_after_ns, inf_clock_ns() + JOIN_PAUSE_NS);
 }

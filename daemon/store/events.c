@@ -98,7 +98,8 @@ static void finish_device_race(struct inf_model_store *store, struct inf_model_e
         job->race.decision = NULL;
 }
 
-// Starts what models have to measure, which waits for the racer's thread.
+// Starts a race of kernels or a trial of joined steps, if one is due and the thread that runs both
+// has nothing to do.
 static void start_measurements(struct inf_model_store *store) INF_ON_LOOP
 {
     (void)inf_store_start_kernel_race(store, inf_clock_ns());
@@ -129,7 +130,7 @@ static void finish_steps(struct inf_model_store *store, struct inf_model_entry *
     start_measurements(store);
 }
 
-// Notes for `explain` how a compilation for joined steps ended.
+// Notes how a compilation for joined steps ended, for `inferctl explain`.
 static void finish_join(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -244,8 +245,8 @@ static void sync_versions(struct inf_model_store *store, struct inf_model_entry 
     settle_versions(store, model);
 }
 
-// Keeps what a trial found out about the joined steps of a model that was placed again on the same
-// device, with the same options and kernels.
+// Copies the outcome of a trial of joined steps to a model that was placed again with the same
+// kernels, if its device, its run options and its limit of rows are the same too.
 static void keep_steps(struct inf_served *served, const struct inf_served *before) INF_ON_LOOP
 {
     const struct inf_run_options is = inf_model_default_options(served->model, served->device);
@@ -422,9 +423,9 @@ static bool is_gone(const struct inf_model_store *store, const struct inf_model_
            inf_model_table_next_pin(&store->table, entry->name, entry->pin) == NULL;
 }
 
-// Returns true if the settings of a job are out of date: it got those of the model that was served
-// when it was submitted, and the model was placed with others since. If the files were loaded again
-// since, the job has other reasons to fail.
+// Returns true if the settings of a job are out of date: a job has the settings of the model that
+// was served when the job was submitted, and the model was placed with other settings since.
+// Returns false if the files were loaded again since.
 static bool has_old_settings(const struct inf_load_job *job, const struct inf_model_entry *entry)
 {
     const struct inf_served *from = job->model.config_complete ? job->base : job->model.known;
@@ -433,9 +434,10 @@ static bool has_old_settings(const struct inf_load_job *job, const struct inf_mo
            !inf_model_config_loads_same(&entry->served->config, &from->config);
 }
 
-// Does a job again if its result would undo an admin's placement that ended after the job was
-// submitted: a placement with what the admin asks for, and a load of changed files. Returns false
-// if that is not necessary or not possible.
+// Submits a job again with the present settings, if its result would undo an admin's placement that
+// ended after the job was submitted. The job is a placement, which gets the settings that its admin
+// asked for in addition, or a load of changed files. Returns false if repeating the job is not
+// necessary or not possible.
 static bool repeat_job(struct inf_model_store *store, struct inf_model_entry *entry,
                        const struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
@@ -466,7 +468,7 @@ static bool repeat_job(struct inf_model_store *store, struct inf_model_entry *en
 }
 
 // Handles the end of a job that a client may be waiting for: a load, a placement, a compilation or
-// an inspection. If the job is done again, *event becomes a report of its progress.
+// an inspection. If the job is repeated, *event becomes a report of its progress.
 static void finish_load(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {

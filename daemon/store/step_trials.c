@@ -7,8 +7,8 @@
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
 
-// Returns the served model of the entry, or one of its signatures, whose trial is due; NULL: none
-// is.
+// Returns the served model of the entry, or one of its signatures, if its trial is due; NULL: no
+// trial of the entry is due.
 static struct inf_served *find_due_part(const struct inf_model_entry *entry)
 {
     struct inf_served *served = entry->served;
@@ -20,14 +20,14 @@ static struct inf_served *find_due_part(const struct inf_model_entry *entry)
     return NULL;
 }
 
-// Returns true if the kernels of the entry's model have raced, or cannot race in peace.
+// Returns true if the kernels of the entry's model have raced, or requests disturb their races.
 static bool has_raced(const struct inf_model_entry *entry)
 {
     return !entry->served->kernels_due || entry->kernels_retry.gave_up > 0;
 }
 
-// Returns the entry whose trial may begin first; NULL: none is due. Models whose trials were not
-// disturbed come first, and the others in the order of their next attempts.
+// Returns the entry whose trial may begin first; NULL: no trial is due. Models whose trials were
+// not disturbed come first, and the other models in the order of their next attempts.
 static struct inf_model_entry *find_due(const struct inf_model_store *store)
 {
     struct inf_model_entry *first = NULL;

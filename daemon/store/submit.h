@@ -98,7 +98,8 @@ enum inf_code inf_store_submit_kernel_race(struct inf_model_store *store,
                                            struct inf_model_entry *entry,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a trial of the joined steps of `served`, which the entry serves.
+// Submits a trial of the joined steps of `served`: the served model of the entry or one of its
+// signatures.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_steps(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -114,9 +115,8 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
-// Submits a job that keeps the plan of a model for the next load, with what was measured of the
-// model. The plan of a model with a key in the cache only. If there is no memory, the plan is not
-// kept.
+// Submits a job that keeps the plan of a model and its batch ladder for the next load. The caller
+// has checked that served->cache_key is not 0. If there is no memory, the plan is not kept.
 void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
 #endif

@@ -50,8 +50,8 @@ struct inf_model_entry {
     bool idle;                     // the model was unloaded; the next request loads it
     struct inf_model_config asked; // valid if `idle`: settings of the unloaded model
     uint64_t idle_bytes;           // memory of the model when it was unloaded; 0: not known
-    // If `idle`: the files that the unloaded model was loaded from, and the stamp of its settings;
-    // one reference; NULL: not known.
+    // If `idle`: the files that the unloaded model was loaded from (one reference; NULL: not
+    // known), and the stamp of its settings file.
     struct inf_read_files *idle_files;
     uint64_t idle_config_stamp;
     // Time until which the model is kept for the request that had it loaded; 0: it came, or no

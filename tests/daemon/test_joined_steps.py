@@ -5,7 +5,7 @@ in one run. The model attends to all rows so far. Answers are compared with thos
 computes for each session alone.
 
 ODD_DAEMON computes on a device whose runs take 40 ms longer than on ref (odd_devices.h), so that
-the trial behind the load finds that joined steps pay, however busy the machine is. DAEMON computes
+the trial after the load finds that joined steps pay, however busy the machine is. DAEMON computes
 on cpu."""
 import os
 import random
@@ -226,7 +226,7 @@ class JoinedSteps(unittest.TestCase):
             self.assertLessEqual(self.count_joined() - before, SESSIONS * 4 * (limit - 1))
 
     def test_larger_buffers_have_programs_compiled_beside_the_steps(self):
-        """The trial has compiled those of the least room, for 256 rows."""
+        """The trial has compiled the executables for the smallest buffers, of 256 rows."""
         for length in (300, 600):
             sessions, texts = self.start_texts([length] * SESSIONS)
             before = self.count_joined()
@@ -284,7 +284,7 @@ class JoinedSteps(unittest.TestCase):
             self.step(sessions[1:], texts[1:])
             with self.assertRaisesRegex(inferd.Error, 'INVALID_ARGUMENT'):
                 bad.result(60)
-        # The first step of a round may run alone, and the first round one by one.
+        # In each round one step may run alone. The steps of the first round may run one by one.
         self.expect_joined(5 * 4)
 
     def test_clients_that_leave_in_the_middle(self):

@@ -108,7 +108,7 @@ class Plans(unittest.TestCase):
         # A neighbour that the load does not read leaves the plan valid.
         (self.server.models / 'm/log').write_text('line')
         self.assertNotIn('plan is of other files', self.run_once(20))
-        # So it is with a file beside other models.
+        # The same holds for a model file beside other models.
         place_model(self.server.models / 'n', 7)
         (self.server.models / 'n/model.json').rename(self.server.models / 'x.json')
         (self.server.models / 'n/w.bin').rename(self.server.models / 'w.bin')

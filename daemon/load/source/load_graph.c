@@ -62,8 +62,8 @@ static bool take_plan(struct inf_load *load) INF_MAY_BLOCK
     return true;
 }
 
-// Returns true if the model was read from its file only. The shards or weights of a model whose
-// graph is from a plan are not known, but its plan has what it is valid for.
+// Returns true if the importer read the model's file only. If the graph is from a plan, the answer
+// is not known. It is not used then: only inferctl compile uses it, which loads without plans.
 static bool reads_one_file(const struct inf_load *load) INF_MAY_BLOCK
 {
     struct stat status;
@@ -72,8 +72,8 @@ static bool reads_one_file(const struct inf_load *load) INF_MAY_BLOCK
             (uint64_t)status.st_size == load->info.file_bytes);
 }
 
-// Decides whether the plan of a model that was read from its file is kept. A plan of the cache that
-// was used is kept again if the model was compiled in another way.
+// Decides whether the plan of a model that was read from its file is kept. If the load used a plan
+// of the cache, the plan is kept again only if the model was compiled in another way.
 //
 // A model that was placed again because its kernels have raced has other packed weights than its
 // plan. No other model that was placed again is kept, because its settings are not those of its

@@ -4,8 +4,8 @@
 // too. The importer reports the files that it opens. A model that is a single file shares its
 // directory with other models, so a file of it is added to the list just before it is opened.
 //
-// The list stays with the served model. If the repository changes, the model is loaded again only
-// if an entry of the list has changed. A plan has the list too, because a load from a plan opens
+// The served model keeps the list. If the repository changes, the model is loaded again only if an
+// entry of the list has changed. A plan contains the list too, because a load from a plan opens
 // none of the files.
 //
 // If there are more files than one fingerprint covers, or no memory for an entry, the list is
@@ -31,11 +31,11 @@ struct entry {
 struct inf_read_files {
     _Atomic uint32_t references;
     const struct inf_model_location *location; // borrowed; NULL: the list is closed
-    // What the location was.
+    // Copies of the members of the location.
     char file[INF_READ_FILES_NAME];
     char version[INF_VERSION_TEXT];
     bool has_directory;
-    uint64_t all; // fingerprint of everything that can be read, for an incomplete list
+    uint64_t all; // fingerprint of all files that the load can read, for an incomplete list
     struct entry *entries;
     uint32_t count, capacity;
     uint32_t last;      // index of the entry noted last: many weights may be in one file
@@ -92,8 +92,8 @@ static enum inf_code visit_entry(void *context, int directory_fd, const char *na
                            "no memory for a list of files");
 }
 
-// Returns the fingerprint of the model's directory without its settings, which have a stamp of
-// their own, or of the one file of a model that has no directory.
+// Returns the fingerprint of the model's directory without the settings file, which has a stamp of
+// its own. If the model has no directory, returns the fingerprint of its file.
 static uint64_t sum_all(const struct inf_model_location *location) INF_MAY_BLOCK
 {
     return location->has_directory
@@ -210,7 +210,7 @@ bool inf_read_files_find_changed(const struct inf_read_files *files,
     return false;
 }
 
-// --- lists in plans: for each entry its fingerprint, and its name with NUL ---
+// --- lists as bytes, for plans: the fingerprint of each entry, and its name with NUL ---
 
 void *inf_read_files_encode(const struct inf_read_files *files, size_t *out_size)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whether a file that a load reads changes, during the load and later. Neighbours that
-// the load does not read, such as a log, do not count.
+// Finds out whether a file that a load reads changes, during the load and later. Files beside it
+// that the load does not read, such as a log, do not count.
 #ifndef INF_DAEMON_LOAD_SOURCE_READ_FILES_H
 #define INF_DAEMON_LOAD_SOURCE_READ_FILES_H
 
@@ -30,29 +30,30 @@ enum inf_code inf_read_files_create(struct inf_read_files **out_files,
 // if it exists later, it has changed. Call this before the file is opened.
 void inf_read_files_note(struct inf_read_files *files, const char *path) INF_MAY_BLOCK;
 
-// Notes that the load uses what the load of `from` has read, so that a change since then counts.
+// Adds the entries that the load of `from` has read, with the fingerprints that they had then. So a
+// change since that load counts.
 void inf_read_files_adopt(struct inf_read_files *files, const struct inf_read_files *from);
 
-// Ends the list: only the entries that were read stay. NULL is allowed.
+// Completes the list: removes the entries that the load has not read. NULL is allowed.
 void inf_read_files_close(struct inf_read_files *files);
 
 // Returns true if an entry that is read has changed since inf_read_files_create(), or, if it was
-// not listed then, since the first inf_read_files_note() for it. `location` is where the model is
-// found at present; if that is another file or version, this file has changed. Stores the name of
-// the entry in `name`, or "" if it is unknown which entry changed.
+// not listed then, since the first inf_read_files_note() for it. `location` says where the model is
+// at present; if it names another file or version, that file counts as changed. Stores the name of
+// the changed entry in `name`, or "" if it is unknown which entry changed.
 bool inf_read_files_find_changed(const struct inf_read_files *files,
                                  const struct inf_model_location *location,
                                  char name[INF_READ_FILES_NAME]) INF_MAY_BLOCK;
 
-// Writes the names and fingerprints of the entries that are read to memory that the caller frees.
-// Returns NULL if there is no memory, or the list is not complete.
+// Returns the names and fingerprints of the entries that are read, as bytes that the caller frees.
+// Returns NULL if there is no memory, or if the list is incomplete.
 void *inf_read_files_encode(const struct inf_read_files *files, size_t *out_size) INF_NODISCARD;
 
-// Notes that the load reads the entries in `size` bytes that inf_read_files_encode() wrote.
-// If `unchanged` is true, they must have the fingerprints that the bytes say. Nothing in the bytes
-// is trusted.
+// Notes that the load reads the entries in `size` bytes that inf_read_files_encode() made. If
+// `unchanged` is true, fails if a present fingerprint differs from the one in the bytes. Nothing in
+// the bytes is trusted.
 //
-// INF_INVALID  an entry has changed, or the bytes are no list.
+// INF_INVALID  an entry has changed, or the bytes are not a list.
 enum inf_code inf_read_files_decode(struct inf_read_files *files, const void *data, size_t size,
                                     bool unchanged,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

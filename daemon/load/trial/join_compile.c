@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first joined run with buffers of a size needs an executable of its own. Compiling it on the
-// worker would make all its steps wait for a few tenths of a second, so the loader compiles it. One
-// job of a model is queued or running at a time: each such job holds the model in memory.
+// Joined runs need one executable for each size of the buffers. If the worker compiled it, all
+// steps of the first run would wait for a few tenths of a second, so the loader compiles it. At
+// most one such job of a model is queued or running at a time, because each job keeps the model in
+// memory.
 #include "daemon/load/trial/join_compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Fills the job. The name is that of the model without a signature, so that unloading the model
-// cancels the job.
+// Fills the job. job->name is the name of the model without a signature, so that unloading the
+// model cancels the job. Returns false if there is no memory.
 static bool fill_job(struct inf_load_job *job, struct inf_served *served,
                      const struct inf_join_order *order)
 {

@@ -5,9 +5,9 @@
 // have the same memory. Results are not compared, because the graph for several sessions mixes no
 // rows, whatever the model computes (backends/graph/history/join.c).
 //
-// The executables for several steps are those of the served model. No request uses them, because
-// the model has no ladder yet. The executable for one step is used by requests, in any slot, so the
-// trial has one of its own, which shares the packed weights.
+// The trial runs the executables of the served model for several steps: no request uses them,
+// because the model has no ladder yet. Requests use the executable for one step, in any slot, so
+// the trial compiles one of its own, which shares the packed weights.
 #include "daemon/load/trial/step_trial.h"
 
 #include <inttypes.h>
@@ -128,7 +128,7 @@ static enum inf_code time_steps(struct measured *measured, struct inf_executable
     return result.code;
 }
 
-// Runs `count` steps and half as many by turns, until it is clear whether more steps pay.
+// Runs timing->fewer and timing->more steps by turns, until it is clear whether more steps pay.
 static enum inf_code compare_steps(struct measured *measured, struct inf_executable *fewer,
                                    struct inf_step_timing *timing,
                                    struct inf_error *err) INF_MAY_BLOCK
@@ -152,7 +152,7 @@ static enum inf_code compare_steps(struct measured *measured, struct inf_executa
     return INF_OK;
 }
 
-// Measures runs of `count` steps. *pays says whether they became a rung.
+// Measures runs of `count` steps. Sets *pays to true if `count` became a rung.
 static enum inf_code try_rung(struct measured *measured, uint32_t count, bool *pays,
                               struct inf_error *err) INF_MAY_BLOCK
 {
@@ -168,7 +168,7 @@ static enum inf_code try_rung(struct measured *measured, uint32_t count, bool *p
         inf_step_findings_add(measured->findings, &timing);
     else
         inf_step_findings_refuse(measured->findings, &timing);
-    // Until it is freed, all weights are in memory in their original form.
+    // While a private executable exists, all weights stay in memory in their original form.
     inf_model_discard_private(measured->trial->served->model, &measured->single);
     return INF_OK;
 }
@@ -201,7 +201,8 @@ static enum inf_code build_ladder(struct measured *measured, uint32_t *out_top,
     return INF_OK;
 }
 
-// Releases what the trial holds. Frees the executables for more steps than a ladder has.
+// Releases the executables and the memory of the trial. Frees the executables for more steps than
+// the ladder has.
 static void end_trial(struct measured *measured, uint32_t top) INF_MAY_BLOCK
 {
     struct inf_model *model = measured->trial->served->model;

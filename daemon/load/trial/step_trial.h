@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how many decoding steps of different sessions are worth running together. Used on the
-// racer's thread while the model is served, and by a load that serves nothing.
+// thread of races while the model is served, and by `inferctl compile`, which serves nothing.
 #ifndef INF_DAEMON_LOAD_TRIAL_STEP_TRIAL_H
 #define INF_DAEMON_LOAD_TRIAL_STEP_TRIAL_H
 
 #include "daemon/load/served.h"
 
 struct inf_step_trial {
-    // A model for which inf_served_joins_steps() is true, and whose ladder is empty. Its rows_max
-    // is the most steps of a run.
+    // A model for which inf_served_joins_steps() is true, and whose ladder is empty. A run has at
+    // most served->rows_max steps.
     const struct inf_served *served;
     struct inf_idle_gate *idle_gate; // runs wait while requests are served; NULL: they do not wait
     const atomic_bool *stop;         // ends the trial when it becomes true; NULL: nothing does
@@ -27,8 +27,8 @@ enum inf_code inf_step_trial_run(const struct inf_step_trial *trial,
                                  struct inf_step_findings *findings,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// If one step takes longer than this, nothing is measured: each further run would take so much time
-// of a machine that is busy.
+// If one step takes longer than this, nothing is measured, because the runs of the trial would
+// occupy the machine for too long.
 #define INF_STEP_TRIAL_MS_MAX 500u
 
 #endif

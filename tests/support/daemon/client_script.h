@@ -25,14 +25,15 @@ struct client_script {
     enum client_action actions[CLIENT_SCRIPT_ARRIVALS];
     uint32_t action_count;
     struct inf_status refusal;
-    // Written by the daemon for each request. A test reads an element after `arrived` has counted
-    // it.
+    // The daemon writes these members for each request. A test reads element i when `arrived` is
+    // greater than i.
     atomic_uint arrived;
     uint64_t times_ns[CLIENT_SCRIPT_ARRIVALS], timeouts_ns[CLIENT_SCRIPT_ARRIVALS];
     int32_t numbers[CLIENT_SCRIPT_ARRIVALS]; // the input
 };
 
-// Refusals: the queue is full, again after 1 ms; the model is loading, again after 10 ms.
+// Refusals. The queue is full: the client may try again after 1 ms. The model is loading: after
+// 10 ms.
 extern const struct inf_status client_script_queue_full, client_script_loading;
 
 // Adds a request to those that have arrived. Called on the thread of the fake daemon.

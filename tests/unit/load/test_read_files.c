@@ -119,7 +119,7 @@ Test(read_files, too_many_for_a_fingerprint_change_with_the_stamp)
     write_file("new");
     cr_expect(inf_read_files_find_changed(files, &location, name));
     cr_expect_str_eq(name, "");
-    // The list of a model that is placed again knows no more.
+    // The list of a model that is placed again is incomplete too.
     struct inf_read_files *again = list_files();
     inf_read_files_adopt(again, files);
     inf_read_files_close(again);
@@ -150,8 +150,8 @@ Test(read_files, another_place_of_the_model_is_a_change)
     inf_read_files_unref(&files);
 }
 
-// A model that is placed again is of the files that the first load has read, not of the present
-// ones.
+// A model that is placed again was made from the files that its first load has read, so a change
+// since that load counts.
 Test(read_files, what_an_earlier_load_has_read_is_adopted)
 {
     static const char *const names[] = {"model.json", "w.bin", "absent"};
@@ -208,7 +208,7 @@ Test(read_files, lists_are_written_and_read_again)
     cr_expect_eq(inf_read_files_decode(second, data, size, true, &err), INF_INVALID);
     cr_expect_not_null(strstr(err.text, "'w.bin'"), "%s", err.text);
     inf_read_files_unref(&second);
-    // A plan that was made elsewhere is of other files.
+    // The fingerprints in a plan from another machine are not compared with those of the files.
     second = list_files();
     cr_expect_eq(inf_read_files_decode(second, data, size, false, &err), INF_OK);
     inf_read_files_close(second);
@@ -220,7 +220,7 @@ Test(read_files, lists_are_written_and_read_again)
         bool whole =
             cut == 8 + sizeof "model.json" || cut == 16 + sizeof "model.json" + sizeof "w.bin";
         second = list_files();
-        char *copy = malloc(cut + 1); // so that a read behind the end is found
+        char *copy = malloc(cut + 1); // of its own, so that AddressSanitizer finds a read too far
         cr_assert_not_null(copy);
         memcpy(copy, data, cut);
         copy = realloc(copy, cut > 0 ? cut : 1);

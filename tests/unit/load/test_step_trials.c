@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of joined decoding steps while a model is served: what serves meanwhile, what ends them,
-// and what their outcomes do. A run takes 40 ms longer than on ref, whatever the number of steps,
-// so that joining pays.
+// Trials of joined decoding steps while a model is served: requests that arrive during a trial, the
+// ways in which it ends, and its outcomes. A run on the device "steady" takes 40 ms longer than on
+// ref, whatever the number of steps, so that joining steps pays.
 #include "backends/base/clock.h"
 #include "daemon/load/trial/step_trial.h"
 #include "daemon/store/step_trials.h"
@@ -188,7 +188,7 @@ Test(step_trials, end_with_the_daemon)
     inf_served_unref(&served);
     (void)poll(NULL, 0, 100);
     inf_model_store_destroy(&store);
-    // Before it began, too.
+    // A trial that has not begun ends too.
     store = make_plain_store(8);
     served = load_model(store, "m", false);
     inf_served_unref(&served);
@@ -241,7 +241,7 @@ Test(step_trials, are_kept_when_the_model_is_placed_again_on_its_device)
     inf_model_store_destroy(&store);
 }
 
-// --- how a trial itself ends ---
+// --- trials that fail ---
 
 static const struct inf_backend *trial_backend;
 static enum inf_code compile_code;
@@ -257,7 +257,8 @@ static enum inf_code fail_to_compile(struct inf_program **out_program, struct in
     return inf_fail(err, compile_code, "a program for tests");
 }
 
-// Says that the threads of a run belonged to it for an hour.
+// Reports that a helper thread was assigned to the run for an hour, so that the run counts as
+// interrupted.
 static enum inf_code run_disturbed(struct inf_program *program, const struct inf_run *run,
                                    struct inf_ticket *ticket, struct inf_error *err)
 {
@@ -266,7 +267,7 @@ static enum inf_code run_disturbed(struct inf_program *program, const struct inf
     return trial_backend->run(program, run, ticket, err);
 }
 
-// Makes a trial of a model whose device has this backend meanwhile.
+// Runs a trial of a model, and gives its device this backend for that time.
 static enum inf_code try_with(struct inf_served *served, const struct inf_backend *backend,
                               struct inf_step_findings *findings)
 {
@@ -309,7 +310,7 @@ Test(step_trials, are_made_again_if_their_failure_may_pass)
     inf_model_store_destroy(&store);
 }
 
-// Ends a trial of `served` with this outcome, as if the racer had made it.
+// Reports to the store that a trial of `served` has ended with this code.
 static void finish_trial(struct inf_model_store *store, struct inf_model_entry *entry,
                          struct inf_served *served, enum inf_code code) INF_ON_LOOP
 {
@@ -344,7 +345,7 @@ Test(step_trials, that_were_disturbed_are_made_again_ever_later)
                      UINT64_C(1) << INF_MIN(i, INF_RETRY_DOUBLINGS), "attempt %u", i);
         cr_expect_eq(inf_model_store_races(store), 0u);
     }
-    // One that was cancelled, and those of other models, change nothing.
+    // A trial that was cancelled, and trials of other models, change nothing.
     const uint64_t after_ns = entry->steps_retry.after_ns;
     finish_trial(store, entry, served, INF_CANCELLED);
     finish_trial(store, NULL, served, INF_OK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When joined decoding steps count as worth it: clear results at once, near ones after more runs,
-// and none if other programs disturbed the runs.
+// Whether joining decoding steps pays: clear results are decided after a few runs, results near the
+// limit after more runs, and none if other programs disturbed the runs.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/step_timing.h"
@@ -46,7 +46,7 @@ Test(step_timing, takes_more_runs_near_the_limit)
     cr_expect_eq(decide_after(3, 2100), INF_STEP_COSTS);
 }
 
-// A long run between short ones is one that other programs made long.
+// The longer runs stand for runs that other programs delayed without interrupting their threads.
 Test(step_timing, compares_the_least_times)
 {
     struct inf_step_timing timing = {.fewer = 2, .more = 4};
@@ -70,7 +70,7 @@ Test(step_timing, does_not_count_disturbed_runs)
                          (struct inf_step_time){500, true});
     cr_expect_eq(timing.more_ns, 0u);
     cr_expect_eq(inf_step_timing_decide(&timing), INF_STEP_DISTURBED);
-    // Runs of the other number may be disturbed, too.
+    // The runs of fewer steps are disturbed.
     timing = (struct inf_step_timing){.fewer = 1, .more = 2};
     for (uint32_t i = 0; i < INF_STEP_TURNS_MAX; i++)
         inf_step_timing_note(&timing, (struct inf_step_time){1000, i > 1},
@@ -78,7 +78,7 @@ Test(step_timing, does_not_count_disturbed_runs)
     cr_expect_eq(inf_step_timing_decide(&timing), INF_STEP_DISTURBED);
 }
 
-// Runs that are undisturbed now and then suffice in the end.
+// It is enough if some of the runs are undisturbed.
 Test(step_timing, decides_if_enough_runs_were_undisturbed)
 {
     struct inf_step_timing timing = {.fewer = 1, .more = 2};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers charge for the next values of session tensors: before the memory is reserved, so
-// that requests that run at once cannot exceed a limit together.
+// Workers charge for the next values of session tensors before they allocate the memory, so that
+// requests that run at the same time cannot exceed a limit together.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ Test(session_bytes, are_charged_before_they_are_reserved)
     cr_expect_eq(err.reason, INF_REASON_QUOTA_BYTES);
     cr_expect_null(two->tensors[0]->next.data, "no memory");
     cr_expect_eq(count_held(), fixed + 6 * MIB);
-    // The same again costs nothing more, and a larger value the difference.
+    // A smaller value is charged nothing more. A larger value is charged the difference.
     cr_assert_eq(reserve_next(one, 5 * MIB, &err), INF_OK);
     cr_expect_eq(count_held(), fixed + 6 * MIB);
     cr_assert_eq(reserve_next(one, 7 * MIB, &err), INF_OK);
@@ -224,7 +224,7 @@ Test(session_bytes, that_workers_reserve_at_once_stay_within_the_limit)
     cr_expect_eq(count_held(), fixed);
 }
 
-// A worker charges for what the buffer will have, so this must be known before.
+// A worker charges for the capacity that the buffer will have, so it must know that before.
 Test(session_bytes, are_those_that_a_buffer_will_have)
 {
     struct inf_session_buffer buffer = {.data = NULL};

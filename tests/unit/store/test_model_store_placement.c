@@ -143,7 +143,8 @@ Test(model_store_placement, placements_that_overlap_succeed)
     inf_model_store_destroy(&store);
 }
 
-// The second placement is built from the settings before the first one.
+// All placements are submitted before the first one ends, so none of them has the settings of
+// another one.
 Test(model_store_placement, placements_that_overlap_all_hold)
 {
     inf_role_enter_loop();
@@ -154,7 +155,7 @@ Test(model_store_placement, placements_that_overlap_all_hold)
     cr_assert_eq(place_model(store, "", "memory", "", 1), INF_OK);
     cr_assert_eq(place_model(store, "", "", "debug", 2), INF_OK);
     cr_assert_eq(place_model(store, "", "stability", "", 3), INF_OK);
-    // It asks for what was valid when it was submitted.
+    // The model has this policy when the placement is submitted, but not when it ends.
     cr_assert_eq(place_model(store, "", "latency", "", 4), INF_OK);
     static const struct {
         const char *policy, *mode;
@@ -196,7 +197,8 @@ Test(model_store_placement, a_load_starts_the_races_of_kernels_without_a_delay)
     inf_model_store_destroy(&store);
 }
 
-// The load of changed files was submitted with the settings before the placement.
+// When the load of changed files is submitted, the model still has the settings before the
+// placement.
 Test(model_store_placement, a_load_of_changed_files_keeps_a_placement_that_overlaps)
 {
     inf_role_enter_loop();
