@@ -51,16 +51,17 @@ bool inf_history_refusals_have(struct inf_history_refusals *refusals, uint64_t s
     return found;
 }
 
-// Returns the entry for these shapes, a new one if there is none. Refusals that pass have entries
-// of their own.
+// Returns the entry for these shapes, or a new one if there is none, and lowers its room to `room`.
+// A refusal that expires and one that does not have different entries.
 static struct inf_history_refusal *obtain_entry(struct inf_history_refusals *refusals,
-                                                uint64_t shapes, uint32_t room, bool passes)
+                                                uint64_t shapes, uint32_t room, bool expires)
     INF_ATTR(requires_capability(refusals->mutex))
 {
+    assert(room > 0);
     for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++) {
         struct inf_history_refusal *entry = &refusals->entries[i];
         if (entry->room != 0 && entry->shapes == shapes &&
-            (entry->until_ns != INF_HISTORY_FOR_EVER) == passes) {
+            (entry->until_ns != INF_HISTORY_FOR_EVER) == expires) {
             entry->room = INF_MIN(entry->room, room);
             return entry;
         }
@@ -73,39 +74,45 @@ static struct inf_history_refusal *obtain_entry(struct inf_history_refusals *ref
         refusals->next = (refusals->next + 1) % INF_HISTORY_REFUSALS_MAX;
     }
     refusals->entries[index] = (struct inf_history_refusal){
-        .shapes = shapes, .room = room, .until_ns = passes ? 0 : INF_HISTORY_FOR_EVER};
+        .shapes = shapes, .room = room, .until_ns = expires ? 0 : INF_HISTORY_FOR_EVER};
     return &refusals->entries[index];
 }
 
-void inf_history_refusals_add(struct inf_history_refusals *refusals, uint64_t shapes, uint32_t room)
+static void add_expiring(struct inf_history_refusals *refusals, uint64_t shapes, uint32_t room,
+                         uint64_t now_ns) INF_ATTR(requires_capability(refusals->mutex))
 {
-    assert(room > 0);
-    inf_mutex_lock(&refusals->mutex);
-    (void)obtain_entry(refusals, shapes, room, false);
-    inf_mutex_unlock(&refusals->mutex);
-}
-
-void inf_history_refusals_add_passing(struct inf_history_refusals *refusals, uint64_t shapes,
-                                      uint32_t room, uint64_t now_ns)
-{
-    assert(room > 0);
-    inf_mutex_lock(&refusals->mutex);
     struct inf_history_refusal *entry = obtain_entry(refusals, shapes, room, true);
-    entry->until_ns = now_ns + (INF_HISTORY_RETRY_NS << entry->in_row);
-    if (entry->in_row < INF_HISTORY_RETRY_DOUBLINGS)
-        entry->in_row++;
-    inf_mutex_unlock(&refusals->mutex);
+    entry->until_ns = now_ns + (INF_HISTORY_RETRY_NS << entry->doublings);
+    if (entry->doublings < INF_HISTORY_RETRY_DOUBLINGS)
+        entry->doublings++;
 }
 
-void inf_history_refusals_forget(struct inf_history_refusals *refusals, uint64_t shapes,
-                                 uint32_t room)
+// Removes the refusals that expire, for these shapes with `room` rows or less.
+static void forget_expiring(struct inf_history_refusals *refusals, uint64_t shapes, uint32_t room)
+    INF_ATTR(requires_capability(refusals->mutex))
 {
-    inf_mutex_lock(&refusals->mutex);
     for (uint32_t i = 0; i < INF_HISTORY_REFUSALS_MAX; i++) {
         struct inf_history_refusal *entry = &refusals->entries[i];
         if (entry->room <= room && entry->shapes == shapes &&
             entry->until_ns != INF_HISTORY_FOR_EVER)
             *entry = (struct inf_history_refusal){.room = 0};
     }
+}
+
+void inf_history_refusals_note(struct inf_history_refusals *refusals, uint64_t shapes,
+                               struct inf_history_buffers buffers, enum inf_code code,
+                               uint64_t now_ns)
+{
+    bool joined = buffers.sessions > 1;
+    if (code == INF_OK && !joined)
+        return; // most steps end here, without the mutex
+    inf_mutex_lock(&refusals->mutex);
+    if (code == INF_UNSUPPORTED || code == INF_INVALID ||
+        (joined && code != INF_OK && code != INF_CANCELLED && code != INF_EXHAUSTED))
+        (void)obtain_entry(refusals, shapes, buffers.room, false);
+    else if (joined && code == INF_EXHAUSTED)
+        add_expiring(refusals, shapes, buffers.room, now_ns);
+    else if (joined && code == INF_OK)
+        forget_expiring(refusals, shapes, buffers.room);
     inf_mutex_unlock(&refusals->mutex);
 }

@@ -8,35 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/base/clock.h"
 #include "backends/base/reference.h"
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic_executable.h"
 #include "backends/exec/executable_ops.h"
-#include "backends/exec/model/graph_compiler.h"
-#include "backends/exec/model/history_refusals.h"
-#include "backends/exec/model/kept_graphs.h"
-#include "backends/exec/model/shape_class.h"
-#include "backends/exec/model/weight_residency.h"
-
-struct inf_model {
-    _Atomic size_t references;
-    struct inf_graph_compiler compiler;
-    uint32_t constants; // number of constants of the graph
-    // Only used by the load, before other threads use the model.
-    struct inf_graph_offers offers;
-    bool outgrew_offers; // an executable was compiled without an offer
-    struct inf_history_refusals refusals;
-    struct inf_weight_residency residency;
-    struct inf_shape_classes classes;
-    struct inf_mutex mutex; // guards the following members
-    // Device to which the run options `preferred` apply; NULL: none; only compared, never
-    // dereferenced.
-    const struct inf_device *preferred_device;
-    struct inf_run_options preferred;
-    // Cancels compilations that name no flag of their own; NULL: none.
-    const atomic_bool *cancelled;
-};
+#include "backends/exec/model/model_state.h"
 
 // --- deciding which constants are in memory ---
 
@@ -181,11 +157,6 @@ void inf_model_unref(struct inf_model **pointer)
 const struct inf_graph *inf_model_graph(const struct inf_model *model)
 {
     return model->compiler.graph;
-}
-
-const struct inf_history *inf_model_history(const struct inf_model *model)
-{
-    return model->compiler.has_history ? &model->compiler.history : NULL;
 }
 
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
@@ -456,28 +427,46 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
     return inf_model_acquire_with(model, device, &options, shapes, out_executable, err);
 }
 
-static enum inf_code acquire_class(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_run_options *options,
-                                   const struct inf_shape *shapes,
-                                   struct inf_history_buffers buffers,
-                                   struct inf_executable **out_executable,
-                                   struct inf_error *err) INF_MAY_BLOCK
+// Returns the key of a shape class. The cancel flag of `options` is valid during a call only, but
+// the class is kept longer.
+static struct inf_shape_key make_key(struct inf_device *device,
+                                     const struct inf_run_options *options,
+                                     const struct inf_shape *shapes,
+                                     struct inf_history_buffers buffers)
+{
+    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
+    key.options.cancelled = NULL;
+    return key;
+}
+
+// Returns an executable that was compiled earlier to the caller, or releases it if its intermediate
+// results exceed the bound of a request: a load compiles without the bound, and the bound may be
+// set after a compilation.
+static enum inf_code check_compiled(struct inf_model *model, const struct inf_run_options *options,
+                                    struct inf_executable *executable,
+                                    struct inf_executable **out_executable, struct inf_error *err)
+{
+    enum inf_code code = inf_plan_check_bytes(inf_executable_plan(executable),
+                                              find_run_bytes_max(model, options), err);
+    if (code == INF_OK)
+        *out_executable = executable;
+    else
+        inf_shape_classes_release(&model->classes, executable);
+    return code;
+}
+
+enum inf_code inf_model_acquire_class(struct inf_model *model, struct inf_device *device,
+                                      const struct inf_run_options *options,
+                                      const struct inf_shape *shapes,
+                                      struct inf_history_buffers buffers,
+                                      struct inf_executable **out_executable, struct inf_error *err)
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
-    key.options.cancelled = NULL; // valid during this call only, while the class is kept
+    const struct inf_shape_key key = make_key(device, options, shapes, buffers);
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
-    if (executable != NULL) {
-        // A load compiled it without the bound, or the bound was set later.
-        enum inf_code code = inf_plan_check_bytes(inf_executable_plan(executable),
-                                                  find_run_bytes_max(model, options), err);
-        if (code == INF_OK)
-            *out_executable = executable;
-        else
-            inf_shape_classes_release(&model->classes, executable);
-        return code;
-    }
+    if (executable != NULL)
+        return check_compiled(model, options, executable, out_executable, err);
     if (promise == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for an executable");
@@ -485,82 +474,26 @@ static enum inf_code acquire_class(struct inf_model *model, struct inf_device *d
                           out_executable, err);
 }
 
+enum inf_code inf_model_find_class(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_run_options *options,
+                                   const struct inf_shape *shapes,
+                                   struct inf_history_buffers buffers,
+                                   struct inf_executable **out_executable)
+{
+    const struct inf_shape_key key = make_key(device, options, shapes, buffers);
+    struct inf_executable *executable = inf_shape_classes_find(&model->classes, &key);
+    if (executable == NULL)
+        return INF_NOT_FOUND;
+    return check_compiled(model, options, executable, out_executable, NULL);
+}
+
 enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
                                      const struct inf_run_options *options,
                                      const struct inf_shape *shapes,
                                      struct inf_executable **out_executable, struct inf_error *err)
 {
-    return acquire_class(model, device, options, shapes, (struct inf_history_buffers){0},
-                         out_executable, err);
-}
-
-// Returns true if the model cannot have an executable for this history, or could not before.
-static bool is_refused(struct inf_model *model, const struct inf_device *device, uint64_t hash,
-                       struct inf_history_buffers buffers)
-{
-    return !model->compiler.has_history || !inf_device_info(device)->host_memory ||
-           inf_history_refusals_have(&model->refusals, hash, buffers.room, inf_clock_ns());
-}
-
-// Notes how a compilation for a history ended. Later requests of the same shapes need not try again
-// if the graph is not possible for such buffers (INF_UNSUPPORTED), or its shapes contradict them
-// (INF_INVALID). The other errors may pass: memory and budgets change, and a run that was cancelled
-// says nothing. INF_RANGE means that the rows are too few, but the list has those that are too
-// many. Steps of several sessions can run one by one instead, so every error but a cancellation is
-// noted for them; one for want of memory passes.
-static void note_outcome(struct inf_model *model, uint64_t hash, struct inf_history_buffers buffers,
-                         enum inf_code code)
-{
-    bool joined = buffers.sessions > 1;
-    if (code == INF_UNSUPPORTED || code == INF_INVALID ||
-        (joined && code != INF_OK && code != INF_CANCELLED && code != INF_EXHAUSTED))
-        inf_history_refusals_add(&model->refusals, hash, buffers.room);
-    else if (joined && code == INF_EXHAUSTED)
-        inf_history_refusals_add_passing(&model->refusals, hash, buffers.room, inf_clock_ns());
-    else if (joined && code == INF_OK)
-        inf_history_refusals_forget(&model->refusals, hash, buffers.room);
-}
-
-enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_device *device,
-                                        const struct inf_run_options *options,
-                                        const struct inf_shape *shapes,
-                                        struct inf_history_buffers buffers,
-                                        struct inf_executable **out_executable,
-                                        struct inf_error *err)
-{
-    uint64_t hash =
-        inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
-    if (is_refused(model, device, hash, buffers))
-        return inf_fail(err, INF_UNSUPPORTED, "no history of %u rows", buffers.room);
-    enum inf_code code =
-        acquire_class(model, device, options, shapes, buffers, out_executable, err);
-    note_outcome(model, hash, buffers, code);
-    return code;
-}
-
-enum inf_code inf_model_find_joined(struct inf_model *model, struct inf_device *device,
-                                    const struct inf_run_options *options,
-                                    const struct inf_shape *shapes,
-                                    struct inf_history_buffers buffers,
-                                    struct inf_executable **out_executable)
-{
-    struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
-    key.options.cancelled = NULL;
-    struct inf_executable *found = inf_shape_classes_find(&model->classes, &key);
-    *out_executable = NULL;
-    if (found != NULL) {
-        // The bound may have been set after the executable was compiled.
-        if (inf_plan_check_bytes(inf_executable_plan(found), find_run_bytes_max(model, options),
-                                 NULL) == INF_OK) {
-            *out_executable = found;
-            return INF_OK;
-        }
-        inf_shape_classes_release(&model->classes, found);
-        return INF_UNSUPPORTED;
-    }
-    uint64_t hash =
-        inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
-    return is_refused(model, device, hash, buffers) ? INF_UNSUPPORTED : INF_NOT_FOUND;
+    return inf_model_acquire_class(model, device, options, shapes, (struct inf_history_buffers){0},
+                                   out_executable, err);
 }
 
 void inf_model_release(struct inf_model *model, struct inf_executable **executable)
@@ -596,7 +529,7 @@ void inf_model_drop_history(struct inf_model *model, struct inf_device *device,
                             struct inf_history_buffers buffers)
 {
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes, buffers};
+    const struct inf_shape_key key = make_key(device, options, shapes, buffers);
     if (inf_shape_classes_drop(&model->classes, &key))
         review_constants(model);
 }

@@ -120,12 +120,12 @@ enum inf_code inf_model_acquire_history(struct inf_model *model, struct inf_devi
                                         struct inf_executable **out_executable,
                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Returns the executable for several sessions like inf_model_acquire_history(), but only if it is
-// compiled. Never waits.
+// Returns the executable that inf_model_acquire_history() returns for several sessions, if it is
+// compiled already. Never waits. *out_executable is NULL after a failure. Any thread.
 //
-// INF_NOT_FOUND    inf_model_acquire_history() may compile it.
-// INF_UNSUPPORTED  as inf_model_acquire_history(), or there was no memory for it, and it is too
-//                  early to try again.
+// INF_NOT_FOUND    it is not compiled, and inf_model_acquire_history() would compile it.
+// INF_UNSUPPORTED  inf_model_acquire_history() refuses it, its intermediate results exceed the
+//                  bound of a request, or a compilation lacked memory a short time ago.
 enum inf_code inf_model_find_joined(struct inf_model *model, struct inf_device *device,
                                     const struct inf_run_options *options,
                                     const struct inf_shape *shapes,
