@@ -72,18 +72,28 @@ static uint32_t list_open_sizes(const struct inf_graph *graph, const struct inf_
     return count;
 }
 
-// Sets *out_fits to whether the graph has consistent shapes for these axes, with `rows` new rows in
-// each output that appends.
+// A search for the sizes that contain the length.
+struct search {
+    const struct inf_graph *graph;
+    const struct inf_evaluator *evaluator;
+    struct inf_history *history; // trials set its `axes`
+    int64_t rows;                // new rows in each output that appends
+    bool fits;                   // the last trial gave the graph consistent shapes
+};
+
+// Tries the axes of search->history. Sets search->fits to whether the graph has consistent shapes
+// for them, with search->rows new rows in each output that appends.
 //
 // INF_EXHAUSTED  no memory, which says nothing about the graph.
-static enum inf_code try_axes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                              const struct inf_history *history, int64_t rows, bool *out_fits,
-                              struct inf_error *err)
+static enum inf_code try_axes(struct search *search, struct inf_error *err)
 {
+    const struct inf_graph *graph = search->graph;
+    const struct inf_history *history = search->history;
+    const int64_t rows = search->rows;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_graph *sample = NULL;
     struct inf_error why = {0};
-    *out_fits = false;
+    search->fits = false;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         shapes[i] = graph->values[graph->inputs[i].value].shape;
         if (shapes[i].rank < 0)
@@ -97,7 +107,7 @@ static enum inf_code try_axes(const struct inf_graph *graph, const struct inf_ev
                 shapes[i].dims[axis] = state ? TRIAL_LENGTH : TRIAL_LENGTH + rows;
         }
     }
-    enum inf_code code = inf_history_sample(graph, evaluator, shapes, &sample, &why);
+    enum inf_code code = inf_history_sample(graph, search->evaluator, shapes, &sample, &why);
     if (code == INF_EXHAUSTED) {
         if (err != NULL)
             *err = why;
@@ -111,42 +121,40 @@ static enum inf_code try_axes(const struct inf_graph *graph, const struct inf_ev
         good = sample->values[output].shape.dims[history->axes[i]] == TRIAL_LENGTH + rows;
     }
     inf_graph_destroy(&sample);
-    *out_fits = good;
+    search->fits = good;
     return INF_OK;
 }
 
-// Tries to let two open sizes contain the length, or one if both are the same.
-static enum inf_code try_sizes(const struct inf_graph *graph, const struct inf_evaluator *evaluator,
-                               struct inf_history *history, const struct open_size *a,
-                               const struct open_size *b, int64_t rows, bool *out_fits,
-                               struct inf_error *err)
+// Tries to let two open sizes contain the length, or one if `a` and `b` are the same size.
+static enum inf_code try_sizes(struct search *search, const struct open_size *a,
+                               const struct open_size *b, struct inf_error *err)
 {
-    history->axes[a->input] = a->axis;
-    history->axes[b->input] = b->axis;
-    enum inf_code code = try_axes(graph, evaluator, history, rows, out_fits, err);
-    if (!*out_fits)
-        history->axes[a->input] = history->axes[b->input] = INF_HISTORY_NONE;
+    uint8_t *axes = search->history->axes;
+    axes[a->input] = a->axis;
+    axes[b->input] = b->axis;
+    enum inf_code code = try_axes(search, err);
+    if (!search->fits)
+        axes[a->input] = axes[b->input] = INF_HISTORY_NONE;
     return code;
 }
 
 // Tries to let no, one or two of the open sizes contain the length, in this order: if a mask alone
-// fits, the mask and the queries may fit too. Sets *out_fits to whether one of these trials fits.
-static enum inf_code find_given(const struct inf_graph *graph,
-                                const struct inf_evaluator *evaluator, struct inf_history *history,
-                                int64_t rows, bool *out_fits, struct inf_error *err)
+// fits, the mask and the queries may fit too. Ends with the first trial that fits.
+static enum inf_code find_given(struct search *search, struct inf_error *err)
 {
     struct open_size sizes[2 * INF_LIMIT_TENSORS];
-    uint32_t count = list_open_sizes(graph, history, sizes, INF_ARRAY_LENGTH(sizes)), trials = 0;
-    INF_TRY(try_axes(graph, evaluator, history, rows, out_fits, err));
-    for (uint32_t i = 0; i < count && trials < TRIALS_MAX && !*out_fits; i++, trials++)
-        INF_TRY(try_sizes(graph, evaluator, history, &sizes[i], &sizes[i], rows, out_fits, err));
+    uint32_t trials = 0;
+    uint32_t count =
+        list_open_sizes(search->graph, search->history, sizes, INF_ARRAY_LENGTH(sizes));
+    INF_TRY(try_axes(search, err));
+    for (uint32_t i = 0; i < count && trials < TRIALS_MAX && !search->fits; i++, trials++)
+        INF_TRY(try_sizes(search, &sizes[i], &sizes[i], err));
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < i && trials < TRIALS_MAX && !*out_fits; k++) {
+        for (uint32_t k = 0; k < i && trials < TRIALS_MAX && !search->fits; k++) {
             if (sizes[k].input == sizes[i].input)
                 continue;
             trials++;
-            INF_TRY(
-                try_sizes(graph, evaluator, history, &sizes[i], &sizes[k], rows, out_fits, err));
+            INF_TRY(try_sizes(search, &sizes[i], &sizes[k], err));
         }
     return INF_OK;
 }
@@ -167,9 +175,15 @@ enum inf_code inf_history_find(const struct inf_graph *graph, const struct inf_e
         *out_found = history->has_caches;
         return INF_OK;
     }
-    INF_TRY(find_given(graph, evaluator, history, TRIAL_ROWS, out_found, err));
-    // A model may take one token at a time only.
-    return *out_found ? INF_OK : find_given(graph, evaluator, history, 1, out_found, err);
+    struct search search = {
+        .graph = graph, .evaluator = evaluator, .history = history, .rows = TRIAL_ROWS};
+    INF_TRY(find_given(&search, err));
+    if (!search.fits) {
+        search.rows = 1; // a model may take one token at a time only
+        INF_TRY(find_given(&search, err));
+    }
+    *out_found = search.fits;
+    return INF_OK;
 }
 
 bool inf_history_overwrites(const struct inf_history_request *request)
