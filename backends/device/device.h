@@ -294,8 +294,9 @@ struct inf_step_profile {
     uint64_t time_ns;
     const char *kernel; // name of the kernel; static
     uint32_t threads;   // threads that computed the step; 0: not reported
-    // Multiply-adds per second that one core reaches at most in dot products of bytes by vector
-    // instructions (AMX is faster); 0: the step has none, or the device does not report it.
+    // Most multiply-adds per second that one core reaches in dot products of bytes with vector
+    // instructions; AMX may exceed it. 0: the step has no dot products of bytes, or the device does
+    // not report this rate.
     double dot_rate;
 };
 

@@ -29,7 +29,8 @@ void inf_trial_run_fini(struct inf_trial_run *trial);
 // each call. Other inputs stay 0, because they may be indices.
 void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct inf_graph *graph);
 
-// Returns a run on this memory in slot 0, which cannot be cancelled. Valid as long as the memory.
+// Returns a run in slot 0 with these inputs and outputs, and without a cancel flag. The result is
+// valid until inf_trial_run_fini().
 struct inf_execution inf_trial_run_execution(const struct inf_trial_run *trial);
 
 // Runs the executable once, in slot 0. Sets *took_ns, which may be NULL, to the time of the run.

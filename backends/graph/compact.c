@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frees what a graph has left over from its import and its passes: names and index lists of nodes
-// that are gone, and copies of equal names and of equal small constants. All memory is allocated
-// before anything is changed, so that a failure leaves the graph as it was.
+// Frees memory that is in use since the import of a graph and its passes, but is not needed: names
+// and index lists of removed nodes, and copies of equal names and of equal small constants. Names,
+// lists and constants are compacted one after the other. Each of these steps allocates all its
+// memory before it changes the graph, so that a step without memory changes nothing.
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static size_t table_size(size_t count)
     return size;
 }
 
-// Returns the slot of the name: its entry, or the empty slot for it.
+// Returns the slot that holds the name or, if there is none, the empty slot for the name.
 static const char **find_slot(const struct name_set *names, const char *name)
 {
     size_t at = hash_bytes(name, strlen(name)) & names->mask;
@@ -44,10 +45,10 @@ static const char **find_slot(const struct name_set *names, const char *name)
     return &names->slots[at];
 }
 
-// What visit_names() calls with each name of a graph. Returns false to stop.
+// A function that visit_names() calls for each name of a graph. Returns false to end the visits.
 typedef bool visit_fn(const struct name_set *names, struct inf_texts *texts, const char **name);
 
-// Calls `visit` for all names but those of subgraphs. Returns false if it stopped.
+// Calls `visit` for all names but those of subgraphs. Returns false if a call returned false.
 static bool visit_names(struct inf_graph *graph, const struct name_set *names,
                         struct inf_texts *texts, visit_fn *visit)
 {
@@ -79,7 +80,7 @@ static bool replace_name(const struct name_set *names, struct inf_texts *texts, 
     return true;
 }
 
-// Replaces the texts of the graph by a set in which each name is once.
+// Replaces the texts of the graph by a set that has each name once.
 static void compact_names(struct inf_graph *graph)
 {
     size_t size = table_size((size_t)graph->value_count + 2 * (size_t)graph->node_count +
@@ -98,7 +99,7 @@ static void compact_names(struct inf_graph *graph)
 
 // --- index lists ---
 
-// Moves the index lists of the nodes to an arena that has nothing else.
+// Moves the index lists of the nodes to a new arena, which holds nothing else.
 static void compact_lists(struct inf_graph *graph)
 {
     size_t count = 0;
@@ -130,7 +131,7 @@ static bool same_blobs(const struct inf_blob *a, const struct inf_blob *b)
     return a->size_bytes == b->size_bytes && memcmp(a->data, b->data, a->size_bytes) == 0;
 }
 
-// Lets equal constants share their bytes, if these are too few to be evicted.
+// Lets equal constants share a blob if their bytes are too few to be evicted.
 static void share_constants(struct inf_graph *graph)
 {
     size_t mask = table_size(graph->value_count) - 1;

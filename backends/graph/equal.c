@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares graphs. A model whose shapes are all in its file has the same graph before and after
-// shapes are known, and then keeps only one of both.
+// Compares graphs. If the file of a model gives all shapes, the graph that is compiled equals the
+// graph of the model, and the model keeps only one of them.
 #include <string.h>
 
 #include "backends/graph/graph.h"

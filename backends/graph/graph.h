@@ -54,7 +54,8 @@ struct inf_port {
 // The graph owns all arrays. Adding an element may reallocate its array: keep indices, not
 // pointers.
 struct inf_graph {
-    // the first member; a graph with several references is not changed
+    // Number of references. The first member, because inf_graph_view() copies all members behind
+    // it. A graph with several references must not be changed.
     _Atomic size_t references;
     // reference-counted names of values and nodes; shared with the graphs from which this graph was
     // cloned
@@ -89,20 +90,22 @@ enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *e
 enum inf_code inf_graph_create_inside(struct inf_graph **out_graph, const struct inf_graph *outer,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Takes another reference to the graph and returns it. The graph must not be changed from now on.
+// Takes another reference to the graph, and returns the graph. The graph must not be changed after
+// this call.
 struct inf_graph *inf_graph_ref(struct inf_graph *graph) INF_NODISCARD;
 
 // Drops a reference. The last one frees the graph and drops its references to constant data.
 // Accepts NULL.
 void inf_graph_destroy(struct inf_graph **graph);
 
-// Makes *view the same graph with the same arrays, which stay the property of `graph`. The caller
-// may replace an array by its own, must not destroy *view, and may use it as long as `graph` lives.
-// Does not read the count of references, which other threads may change.
+// Initialises *view as a view of `graph`: a struct with the members of `graph` that borrows its
+// arrays. The caller may let a member of *view point to an array of the caller. *view is valid as
+// long as `graph`, and must not be passed to inf_graph_destroy(). Does not read the number of
+// references, which other threads may change.
 void inf_graph_view(struct inf_graph *view, const struct inf_graph *graph);
 
-// Returns true if both graphs have the same nodes, values and ports in the same order, with equal
-// names, and share all constant data. Graphs with subgraphs are not compared: the result is false.
+// Returns true if both graphs have equal nodes, values, inputs and outputs in the same order, with
+// equal names, and share the data of all constants. Returns false if a graph has subgraphs.
 bool inf_graph_equal(const struct inf_graph *a, const struct inf_graph *b);
 
 // Copies a graph. The copy shares names and the data of constants with the original.
@@ -181,9 +184,9 @@ void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to)
 // values change. Call it for a graph that will not grow again.
 void inf_graph_trim(struct inf_graph *graph);
 
-// Frees the names and index lists of nodes that are gone, and copies of equal names and of equal
-// small constants. Does the same in subgraphs. All names and lists move, so pointers to them become
-// invalid. Does less if there is no memory.
+// Frees the names and index lists of removed nodes, and keeps one copy of equal names and of equal
+// small constants. Also compacts the subgraphs. Names and index lists move, so pointers to them
+// become invalid. Without memory, the graph stays as it is, or is compacted in part.
 void inf_graph_compact(struct inf_graph *graph);
 
 // Moves the node at index i to index map[i], and removes it if map[i] is INF_NODE_NONE. Updates the

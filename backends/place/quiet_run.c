@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs executables while no request is served. A request that arrives cancels the run, which does
-// not count then. The processor time of the process says whether the threads of a run had their
-// cores: while the daemon is idle, nothing else in the process computes.
+// Runs executables while no request is served. A request that arrives cancels the run, which is
+// then repeated. The processor time of the process shows whether the threads of a run had their
+// cores, because nothing else in the process computes while no request is served.
 #include "backends/place/quiet_run.h"
 
 #include <time.h>
@@ -9,8 +9,8 @@
 #include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 
-// After this many cancelled attempts, a run is too long for the pauses between requests, and the
-// series stops waiting for idle time.
+// After this many cancelled attempts, the run is taken to be too long for the pauses between
+// requests, and the series stops waiting for idle time.
 #define DISTURBED_MAX 8u
 // A run counts as interrupted by other programs if its threads used less processor time than this
 // share of the time for which they were assigned to the run.

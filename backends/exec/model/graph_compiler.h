@@ -67,8 +67,8 @@ enum inf_code inf_graph_compiler_specialize(const struct inf_graph_compiler *com
                                             struct inf_graph **out_graph, uint32_t *out_new_rows,
                                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Replaces *graph by another reference to the model's graph if both are equal, so that the graph is
-// in memory once. *graph must not be changed afterwards.
+// If *graph equals the model's graph, destroys *graph and sets it to another reference to the
+// model's graph, so that the graph is in memory once. *graph must not be changed after this call.
 void inf_graph_compiler_share(const struct inf_graph_compiler *compiler, struct inf_graph **graph);
 
 // Compiles a graph from inf_graph_compiler_specialize(), and takes ownership of it. Pinned nodes

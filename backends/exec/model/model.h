@@ -204,8 +204,8 @@ struct inf_private_request {
     struct inf_device *device;
     const struct inf_run_options *options; // NULL: the options that inf_model_acquire() uses
     const struct inf_shape *shapes;        // one for each input
-    // Compiles for a history in these buffers, as inf_model_acquire_history() does; NULL: the
-    // inputs are as the model has them.
+    // Buffers of the history that the executable is compiled for, as by
+    // inf_model_acquire_history(); NULL: the inputs are as the model has them.
     const struct inf_history_buffers *buffers;
     // Makes every value that a node computes an output, after the outputs of the model. Nothing is
     // fused in this case, so that all values can be read after a run.

@@ -72,8 +72,8 @@ struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *class
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
-// Returns the executable for `key` like inf_shape_classes_acquire(), but never waits: returns NULL
-// if there is none, or if a thread is compiling it.
+// Returns the executable for `key`, which the caller holds until inf_shape_classes_release(). Never
+// waits: returns NULL if there is no executable, or if a thread is compiling it.
 struct inf_executable *inf_shape_classes_find(struct inf_shape_classes *classes,
                                               const struct inf_shape_key *key);
 
@@ -87,7 +87,8 @@ void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_
 void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
                                 struct inf_shape_class *promise) INF_MAY_BLOCK;
 
-// Releases an executable from inf_shape_classes_acquire() or inf_shape_classes_keep().
+// Releases an executable from inf_shape_classes_acquire(), inf_shape_classes_find() or
+// inf_shape_classes_keep().
 void inf_shape_classes_release(struct inf_shape_classes *classes,
                                const struct inf_executable *executable);
 

@@ -46,9 +46,9 @@ struct inf_history {
 };
 
 // Finds the inputs that an output returns with new rows behind them or over them, and the other
-// inputs whose size must contain the length: a mask over all tokens, for example. *out_found is
-// false if there are none, or if the sizes leave a doubt. Evicted constants count as values that
-// only a run knows.
+// inputs whose size must contain the length: a mask over all tokens, for example. Sets *out_found
+// to false if no output returns an input with new rows, or if no choice of sizes gives the graph
+// consistent shapes. Evicted constants count as values that only a run knows.
 //
 // INF_EXHAUSTED  (HOST_OOM) no memory.
 enum inf_code inf_history_find(const struct inf_graph *graph, const struct inf_evaluator *evaluator,

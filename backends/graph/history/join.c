@@ -278,7 +278,7 @@ static enum inf_code add_outputs(struct joiner *j)
     return INF_OK;
 }
 
-// Fails because the copies share no product, and names the first one with weights.
+// Fails because the copies share no product. The error names the first product with weights.
 static enum inf_code refuse_graph(const struct joiner *j)
 {
     for (uint32_t n = 0; n < j->source->node_count; n++) {

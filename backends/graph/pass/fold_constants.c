@@ -25,8 +25,9 @@
 // by FOLD_GROWTH_MAX.
 #define FOLD_BYTES_MAX  ((size_t)64 << 20)
 #define FOLD_GROWTH_MAX 4u
-// Constants of bytes that become at least so many bytes of floats stay bytes, to save memory, if
-// only element-wise operators of a run read them: each run then converts them.
+// A table of bytes is not dequantised at load if its floats have at least this many bytes, and if
+// only element-wise operators of a run read them. This saves memory, and each run dequantises the
+// table.
 #define TABLE_BYTES_MIN ((size_t)64 << 10)
 
 static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
@@ -139,9 +140,9 @@ static bool is_dequantized_bytes(const struct inf_graph *graph, const struct inf
            inf_dtype_size(graph->values[node->inputs[0]].dtype) == 1;
 }
 
-// Returns true if the node makes a large table of floats that only element-wise operators read,
-// with another operand that a run computes. If the other operand is a constant, as a factor of
-// weights is, the operator is folded, too.
+// Returns true if the node dequantises a large table of bytes, and only element-wise operators read
+// the floats, each with another operand that a run computes. An operator whose other operand is a
+// constant, such as a factor of weights, is folded together with the node.
 static bool makes_table(const struct inf_graph *graph, const struct inf_node *node)
 {
     const struct inf_value *table = &graph->values[node->outputs[0]];

@@ -107,9 +107,9 @@ static bool find_product(struct inf_rewrite *rewrite, struct product *product)
     return true;
 }
 
-// Adds the constants of the product on bytes: for each scale of the weights the factor scale(x) *
-// scale(w) / scale(y), and the bias in units of scale(x) * scale(w). If there is no bias, *out_bias
-// is INF_VALUE_NONE.
+// Adds the constants of the product on bytes: the factor scale(x) * scale(w) / scale(y) for each
+// scale of the weights, and the bias in units of scale(x) * scale(w). If there is no bias,
+// *out_bias is INF_VALUE_NONE.
 static enum inf_code add_terms(struct inf_rewrite *rewrite, const struct product *product,
                                uint32_t *out_scale, uint32_t *out_bias)
 {

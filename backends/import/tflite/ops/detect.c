@@ -86,16 +86,16 @@ static struct detection read_detection(struct inf_tflite_scope *s)
     return d;
 }
 
-// Adds two columns of the anchors [n, 4]. Quantised anchors are cut as bytes, so that they can stay
-// bytes in memory.
-static uint32_t cut_anchors(struct inf_tflite_scope *s, int64_t first)
+// Adds a slice of the anchors [n, 4]: two columns, from column `first` on. If the anchors are
+// quantised, slices their bytes and dequantises the slice, so that the constant can stay bytes.
+static uint32_t slice_anchors(struct inf_tflite_scope *s, int64_t first)
 {
     const struct inf_tflite_tensor *tensor = inf_tflite_input_tensor(s, 2);
-    bool cuts_bytes =
+    bool has_bytes =
         tensor != NULL && inf_tflite_tensor_is_quantized(tensor) && tensor->quantization.count == 1;
-    uint32_t anchors = cuts_bytes ? inf_tflite_stored(s, 2) : inf_tflite_real(s, 2);
+    uint32_t anchors = has_bytes ? inf_tflite_stored(s, 2) : inf_tflite_real(s, 2);
     uint32_t part = inf_build_slice(&s->b, anchors, 1, first, first + 2, 1);
-    return cuts_bytes ? inf_tflite_dequantize(&s->b, part, tensor, 0) : part;
+    return has_bytes ? inf_tflite_dequantize(&s->b, part, tensor, 0) : part;
 }
 
 // Adds the corners [n, 4] of boxes from codes [1, n, 4] and anchors [n, 4] (middle y, middle x,
@@ -110,8 +110,8 @@ static uint32_t add_boxes(struct inf_tflite_scope *s, const struct detection *d)
     codes = inf_build_mul(b, codes, inf_build_floats(b, factors, 4));
     uint32_t middle = inf_build_slice(b, codes, 1, 0, 2, 1);
     uint32_t size = inf_build_slice(b, codes, 1, 2, 4, 1);
-    uint32_t anchor_size = cut_anchors(s, 2);
-    middle = inf_build_add(b, inf_build_mul(b, middle, anchor_size), cut_anchors(s, 0));
+    uint32_t anchor_size = slice_anchors(s, 2);
+    middle = inf_build_add(b, inf_build_mul(b, middle, anchor_size), slice_anchors(s, 0));
     size = inf_build_mul(b, inf_build_unary(b, INF_UNARY_EXP, size), anchor_size);
     size = inf_build_binary_number(b, INF_BINARY_MUL, size, 0.5);
     return inf_build_concat(
