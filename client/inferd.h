@@ -152,8 +152,8 @@ INFERD_API int inferd_connect(inferd_client **client, const char *path, struct i
 
 // Connects like inferd_connect(), but waits at most `timeout_ms` milliseconds for the daemon's
 // greeting (0: 10 s, as inferd_connect() does). Later questions of this client about models,
-// devices and settings also wait at most that long for their answers, and connections that replace
-// a failed one for their greeting.
+// devices and settings also wait at most that long for their answers. If the client connects again
+// after a failure, it also waits at most that long for the greeting.
 INFERD_API int inferd_connect_timeout(inferd_client **client, const char *path, uint64_t timeout_ms,
                                       struct inferd_error *err);
 
@@ -824,8 +824,8 @@ typedef struct inferd_placement {
     uint64_t recomputed;     // answers computed again in fp32, because they were not finite
     // how the first checked answer that differed was different; "": no answer differed
     char shadow_alarm[384];
-    // whether decoding steps of several sessions run together, and up to which number; if not, why;
-    // "": the model has no history
+    // whether decoding steps of several sessions run together: the largest number of sessions, or
+    // the reason why not; "": the model has no history
     char joined_steps[512];
 } inferd_placement;
 
@@ -897,9 +897,9 @@ typedef struct inferd_node {
     // "differs". Otherwise empty.
     char verdict[16];
     unsigned threads; // threads that computed the node; 0: the device does not report them
-    // Products of 8-bit numbers: the rate of multiply-adds as a share of the peak rate of dot
-    // products on these threads, such as 0.8. AMX can exceed 1, because the peak is that of
-    // vector instructions. 0: the node has none, or the device does not report it.
+    // For products of 8-bit numbers: the multiply-adds per second as a share of the peak of these
+    // threads, such as 0.8. The peak is that of dot products with vector instructions, so that the
+    // share can exceed 1 with AMX. 0: the node has no such products, or the device reports no peak.
     double dot_share;
 } inferd_node;
 

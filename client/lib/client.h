@@ -72,7 +72,7 @@ struct inferd_client {
     struct inferd_error no_error; // code INFERD_OK; passed to callbacks of calls that succeeded
     struct inf_client_run_options options;
     // How many nanoseconds the client waits for the greeting of a connection, and for the answer
-    // to a question, unless its kind needs longer.
+    // to a question. Questions that cost the daemon work have longer times of their own.
     uint64_t answer_ns;
     struct inf_client_connection connection;
     struct inf_client_credit credit;

@@ -290,8 +290,8 @@ Test(model, slots_run_at_once_without_meeting)
     inf_device_unref(&ref);
 }
 
-// Acquires an executable of y = x + x with x of this shape in the file, for an x of [2,3]. Returns
-// true if it runs the graph of the model.
+// Makes a model of y = x + x whose x has this shape, and acquires the executable for an x of [2,3].
+// Returns true if the executable runs the graph of the model, not a copy.
 static bool shares_graph(struct inf_device *ref, struct inf_shape shape)
 {
     struct inf_graph *graph;

@@ -13,7 +13,7 @@
 #include "proto/wire/message.h"
 
 // How long the client waits for the greeting, and for answers to questions that cost the daemon no
-// work, unless inferd_connect_timeout() has set another time.
+// work. inferd_connect_timeout() can set another time.
 #define INF_CLIENT_ANSWER_NS ((uint64_t)10 * 1000 * 1000 * 1000)
 
 struct inf_client_connection {

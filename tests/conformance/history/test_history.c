@@ -493,7 +493,8 @@ Test(history, lack_of_memory_is_no_refusal)
     inf_device_unref(&device);
 }
 
-// A model whose history was not found for lack of memory would copy it at each step, for good.
+// If lack of memory counted as "no history", the model would copy its history at each step until it
+// is loaded again.
 Test(history, lack_of_memory_while_a_history_is_sought_is_reported)
 {
     struct inf_graph *graph = make_graph(CAUSAL);
@@ -534,7 +535,7 @@ static enum inf_code refuse_program(struct inf_program **out_program, struct inf
     return inf_fail(err, INF_INVALID, "a program for tests");
 }
 
-// Each step would try it again.
+// Without a refusal, each step of a session would compile the graph again.
 Test(history, a_graph_that_does_not_compile_is_tried_once)
 {
     struct inf_device *device;

@@ -346,7 +346,7 @@ Test(join, an_executable_is_found_if_it_is_compiled)
     cr_expect_eq(find_steps(&f, 4, &found), INF_NOT_FOUND, "another number");
     cr_expect_null(found);
     inf_model_release(f.model, &made);
-    // Who has found it holds it.
+    // The caller that has found the executable holds it.
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
     const struct inf_history_buffers two = {ROOM, 2};
@@ -358,7 +358,7 @@ Test(join, an_executable_is_found_if_it_is_compiled)
     cr_expect_eq(inf_model_memory(f.model).executables, 0u);
     cr_expect_eq(find_steps(&f, 2, &found), INF_NOT_FOUND);
     close_model(&f);
-    // What was refused is not tried again.
+    // After a refusal, the executable need not be compiled.
     f = open_model(&inf_ref_backend, WITHOUT_WEIGHTS);
     cr_expect_eq(find_steps(&f, 2, &found), INF_NOT_FOUND);
     cr_expect_eq(acquire_steps(&f, 1, 2, &made), INF_UNSUPPORTED);
@@ -366,7 +366,7 @@ Test(join, an_executable_is_found_if_it_is_compiled)
     close_model(&f);
 }
 
-// A limit of the buffers stands for memory that is short.
+// A budget of one byte for buffers stands for the lack of memory.
 Test(join, is_tried_again_later_if_memory_was_short)
 {
     struct fixture f = open_model(&inf_ref_backend, PLAIN);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of clients whose connection ends, and that connect again by themselves: the order of the
+// Tests of clients that connect again by themselves after their connection ended: the order of the
 // requests that waited, and how often a client connects. Also tests of waiting for credit.
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include "client/lib/error.h"
 #include "tests/support/daemon/client_script.h"
 
-// --- in which order, and with how much credit ---
+// --- order and credit of the requests that waited ---
 
 // Ends the connection from the daemon's side, and starts requests 1, 2 and 3 before there is a new
 // one. Returns the stream number of request 2.
@@ -204,7 +204,7 @@ Test(client_reconnect, connects_no_more_often_than_every_ten_milliseconds)
         poll(NULL, 0, 1);
     }
     cr_assert_eq((unsigned)connections, (unsigned)CONNECTIONS);
-    // The first attempt comes at once, and 10 ms lie between two.
+    // The first attempt comes at once, and 10 ms lie between two attempts.
     cr_assert_geq(inf_client_now_ns() - begin_ns, (CONNECTIONS - 2) * 10000000u);
     cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_OK, "%s", err.text);
     client_script_stop(client, daemon);
@@ -292,7 +292,7 @@ Test(client_reconnect, sends_what_did_not_fit_the_socket_on_the_next_connection)
                      INFERD_OK, "%s", err.text);
     reluctant.full = true;
     client_script_run_until_answered(client, &answers, REQUESTS);
-    // What the daemon may have received fails, and the rest is answered by the next one.
+    // Requests that the first daemon may have received fail. The next daemon answers the others.
     cr_assert_gt(answers.failed, 0u);
     cr_assert_gt(answers.ok, 0u);
     free(bytes);

@@ -7,7 +7,7 @@
 #include "proto/core/span.h"
 #include "tests/support/daemon/client_script.h"
 
-// --- which failures ---
+// --- failures after which a request is sent again ---
 
 struct failure {
     enum inf_code code;
@@ -100,7 +100,7 @@ Test(client_retry, does_not_send_again_what_the_daemon_may_have_begun)
     }
 }
 
-// --- when ---
+// --- times at which a request is sent again ---
 
 Test(client_retry, waits_for_the_time_that_the_daemon_names)
 {
@@ -270,7 +270,7 @@ Test(client_retry, ends_the_request_that_is_cancelled_while_it_waits)
 
 Test(client_retry, does_not_send_a_cancelled_request_again)
 {
-    // The daemon refuses the request when the CANCEL arrives, as if it had not been begun.
+    // The daemon refuses the request when the CANCEL arrives, as if it had not begun the request.
     struct client_script script = {
         .actions = {CLIENT_HOLD}, .action_count = 1, .refusal = client_script_queue_full};
     struct fake_daemon *daemon;

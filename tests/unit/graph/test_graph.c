@@ -487,7 +487,7 @@ static void take_references(void *raw)
     }
 }
 
-// Under ThreadSanitizer this fails if the view reads the count of references.
+// With ThreadSanitizer, this test fails if inf_graph_view() reads the number of references.
 Test(graph, is_viewed_while_other_threads_take_references)
 {
     struct inf_graph *graph = make_softmax(INF_SHAPE(5, 2));
@@ -515,7 +515,7 @@ Test(graph, compacting_shares_names_and_small_constants_and_changes_nothing_else
     uint32_t first = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
     uint32_t second = add_constant(graph, INF_DTYPE_F32, INF_SHAPE(128), large);
     node(graph, INF_OP_CONCAT, "sum", 1, same, other);
-    // So many different constants that some of them meet in the hash table.
+    // So many different constants that some have the same slot in the hash table.
     uint32_t different = graph->value_count;
     for (int i = 0; i < 100; i++)
         floats(graph, SCALAR, (float)i);

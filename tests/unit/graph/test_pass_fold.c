@@ -436,7 +436,8 @@ Test(shared_filters, are_copied_within_a_budget)
     }
 }
 
-// Adds x + dequantize(a constant of `count` bytes), or the concatenation of both.
+// Adds a node of the operator `reader` (BINARY or CONCAT) that reads an input and a dequantised
+// constant of `count` bytes.
 static void add_table(struct inf_graph *graph, const char *name, enum inf_op reader, int64_t count)
 {
     uint32_t x = add_input(graph, name, INF_DTYPE_F32, INF_SHAPE(count));

@@ -504,11 +504,11 @@ Test(kept_plan, has_what_was_found_about_joined_steps)
     cr_expect_eq(served.step_findings.refused, 2u);
     cr_expect_eq(served.step_findings.refused_permille, 957u);
     cr_expect_str_eq(served.step_findings.why, "rows are mixed");
-    // A reason without an end.
+    // A reason without a final NUL.
     struct inf_kept_plan changed = kept;
     memset(changed.saved.facts.notes + 160, 'x', INF_STEP_WHY);
     cr_expect_not(inf_kept_plan_take_ladder(&changed, &served));
-    // Nothing is kept of what is still to be measured.
+    // While joined steps are still to be measured, nothing about them is kept.
     served.steps_due = true;
     inf_kept_plan_note_ladder(&kept.saved.facts, &served);
     cr_expect_not(inf_kept_plan_take_ladder(&kept, &served));
