@@ -7,6 +7,23 @@
 #include "proto/core/span.h"
 #include "tests/support/daemon/client_script.h"
 
+// Sends a request with inferd_infer() if `blocking`, else with inferd_infer_async(), and waits
+// until it is answered.
+static void send_and_wait(inferd_client *client, bool blocking, uint64_t timeout_ms,
+                          struct client_answers *answers)
+{
+    if (blocking) {
+        int code = client_case_ask(client, timeout_ms, &answers->last);
+        answers->ok += code == INFERD_OK;
+        answers->failed += code != INFERD_OK;
+        if (code != INFERD_OK)
+            cr_assert_eq(answers->last.code, code);
+    } else {
+        client_script_send(client, 7, timeout_ms, answers);
+        client_script_run_until_answered(client, answers, 1);
+    }
+}
+
 // --- failures after which a request is sent again ---
 
 struct failure {
@@ -42,12 +59,7 @@ Test(client_retry, sends_again_only_what_was_certainly_not_begun)
         struct fake_daemon *daemon;
         inferd_client *client = client_script_start(&script, 1, 0, CLIENT_SCRIPT_NEVER_MS, &daemon);
         struct client_answers answers = {0};
-        if (i % 2 == 0) {
-            client_script_send(client, 7, 0, &answers);
-            client_script_run_until_answered(client, &answers, 1);
-        } else {
-            answers.ok = client_case_ask(client, 0, &answers.last) == INFERD_OK;
-        }
+        send_and_wait(client, i % 2 == 1, 0, &answers);
         inferd_statistics statistics;
         inferd_client_statistics(client, &statistics);
         cr_expect_eq(answers.ok == 1, failure->is_sent_again, "failure %zu: %s", i / 2,
@@ -85,13 +97,9 @@ Test(client_retry, does_not_send_again_what_the_daemon_may_have_begun)
         struct fake_daemon *daemon;
         inferd_client *client = client_script_start(&script, 2, 0, CLIENT_SCRIPT_NEVER_MS, &daemon);
         struct client_answers answers = {0};
-        if (blocking) {
-            cr_assert_eq(client_case_ask(client, 0, &answers.last), INFERD_UNAVAILABLE);
-        } else {
-            client_script_send(client, 7, 0, &answers);
-            client_script_run_until_answered(client, &answers, 1);
-            cr_assert_eq(answers.failed, 1u);
-        }
+        send_and_wait(client, blocking, 0, &answers);
+        cr_assert_eq(answers.failed, 1u);
+        cr_assert_eq(answers.last.code, INFERD_UNAVAILABLE);
         cr_expect_str_eq(answers.last.reason, "DISCONNECT");
         // The next request was not sent before the connection failed, so that it may be sent again.
         cr_expect_eq(client_case_ask(client, 0, &answers.last), INFERD_OK, "%s", answers.last.text);
@@ -110,13 +118,7 @@ Test(client_retry, waits_for_the_time_that_the_daemon_names)
         struct fake_daemon *daemon;
         inferd_client *client = client_script_start(&script, 1, 0, CLIENT_SCRIPT_NEVER_MS, &daemon);
         struct client_answers answers = {0};
-        if (blocking) {
-            answers.ok =
-                client_case_ask(client, CLIENT_SCRIPT_NEVER_MS, &answers.last) == INFERD_OK;
-        } else {
-            client_script_send(client, 7, CLIENT_SCRIPT_NEVER_MS, &answers);
-            client_script_run_until_answered(client, &answers, 1);
-        }
+        send_and_wait(client, blocking, CLIENT_SCRIPT_NEVER_MS, &answers);
         cr_expect_eq(answers.ok, 1u);
         cr_expect_geq(script.times_ns[1] - script.times_ns[0], 60000000u);
         // The daemon is told how much time is left.
@@ -135,13 +137,9 @@ Test(client_retry, ends_at_once_if_the_time_that_the_daemon_names_is_too_late)
         inferd_client *client =
             client_script_start(&script, 1, 0, CLIENT_SCRIPT_NEVER_MS / 2, &daemon);
         struct client_answers answers = {0};
-        if (blocking) {
-            cr_assert_eq(client_case_ask(client, 0, &answers.last), INFERD_RESOURCE_EXHAUSTED);
-        } else {
-            client_script_send(client, 7, 0, &answers);
-            client_script_run_until_answered(client, &answers, 1);
-        }
+        send_and_wait(client, blocking, 0, &answers);
         cr_expect_eq(answers.ok, 0u);
+        cr_expect_eq(answers.last.code, INFERD_RESOURCE_EXHAUSTED);
         cr_expect_str_eq(answers.last.reason, "QUEUE_FULL");
         cr_expect_eq(answers.last.retry_after_ms, (uint64_t)CLIENT_SCRIPT_NEVER_MS);
         cr_expect_eq((unsigned)script.arrived, 1u);
@@ -159,13 +157,9 @@ Test(client_retry, ends_with_the_last_failure_when_the_time_is_up)
         inferd_client *client = client_script_start(&script, 1, 0, 100, &daemon);
         struct client_answers answers = {0};
         uint64_t begin_ns = inf_client_now_ns();
-        if (blocking) {
-            cr_assert_eq(client_case_ask(client, 0, &answers.last), INFERD_RESOURCE_EXHAUSTED);
-        } else {
-            client_script_send(client, 7, 0, &answers);
-            client_script_run_until_answered(client, &answers, 1);
-        }
+        send_and_wait(client, blocking, 0, &answers);
         cr_expect_eq(answers.ok, 0u);
+        cr_expect_eq(answers.last.code, INFERD_RESOURCE_EXHAUSTED);
         cr_expect_str_eq(answers.last.reason, "QUEUE_FULL");
         cr_expect_eq(answers.last.retry_after_ms, 40u);
         // 40 ms lie between two attempts, and no attempt begins after 100 ms.
