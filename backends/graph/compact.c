@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/graph/graph.h"
-#include "proto/core/span.h"
+#include "proto/core/hash.h"
 
 // --- names ---
 
@@ -20,10 +20,7 @@ struct name_set {
 
 static size_t hash_bytes(const void *bytes, size_t size)
 {
-    // FNV-1a (Fowler, Noll, Vo)
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    uint64_t hash = inf_hash_bytes(INF_HASH_INIT, bytes, size);
     return (size_t)(hash ^ hash >> 32);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates the cost of a node and of a graph: multiply-adds, element reads and bytes of constants.
+#include <string.h>
+
 #include "backends/graph/graph.h"
+#include "proto/core/hash.h"
 #include "proto/core/span.h"
 
 static uint64_t add_saturating(uint64_t a, uint64_t b)
@@ -38,11 +41,7 @@ static const struct inf_shape *shape_of(const struct inf_graph *graph, uint32_t 
 
 uint64_t inf_node_hash(const struct inf_node *node)
 {
-    // initial value of the FNV-1a hash (Fowler, Noll, Vo)
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = node->name; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return hash;
+    return inf_hash_bytes(INF_HASH_INIT, node->name, strlen(node->name));
 }
 
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backends/storage/file.h"
+#include "proto/core/hash.h"
 
 // The header of a cache file. It is followed by the GLSL source and the SPIR-V words. A file is
 // used only if it is complete and contains the same source.
@@ -23,20 +24,9 @@ struct header {
 
 static const char magic[8] = "infglsl";
 
-// Adds bytes to a 64-bit FNV-1a hash (Fowler, Noll, Vo).
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-#define HASH_START UINT64_C(0xcbf29ce484222325)
-
 uint64_t inf_glsl_hash(const char *source)
 {
-    return hash_bytes(HASH_START, source, strlen(source));
+    return inf_hash_bytes(INF_HASH_INIT, source, strlen(source));
 }
 
 static void file_name(const char *source, char name[40])
@@ -59,7 +49,7 @@ static bool parse_file(struct inf_spirv *spirv, const char *file, size_t size, c
         left < source_bytes || header.spirv_bytes != left - source_bytes ||
         header.spirv_bytes % sizeof(uint32_t) != 0 || header.spirv_bytes == 0 ||
         memcmp(rest, source, source_bytes) != 0 ||
-        header.checksum != hash_bytes(HASH_START, rest, left))
+        header.checksum != inf_hash_bytes(INF_HASH_INIT, rest, left))
         return false;
     spirv->words = malloc(header.spirv_bytes);
     if (spirv->words == NULL)
@@ -103,8 +93,9 @@ static void write_file(const struct inf_spirv *spirv, const char *source, int di
     char temporary[64];
     struct header header = {.source_bytes = strlen(source), .spirv_bytes = spirv->size_bytes};
     memcpy(header.magic, magic, sizeof magic);
-    header.checksum = hash_bytes(hash_bytes(HASH_START, source, (size_t)header.source_bytes),
-                                 spirv->words, spirv->size_bytes);
+    header.checksum =
+        inf_hash_bytes(inf_hash_bytes(INF_HASH_INIT, source, (size_t)header.source_bytes),
+                       spirv->words, spirv->size_bytes);
     snprintf(temporary, sizeof temporary, "%s.%d", name, (int)gettid());
     int fd =
         openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -13,10 +13,7 @@
 
 uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size)
 {
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return inf_hash_bytes(hash, data, size);
 }
 
 uint64_t inf_record_hash_text(uint64_t hash, const char *text)

@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/core/hash.h"
 #include "proto/core/shape.h"
 
-// Initial value of FNV-1a (Fowler, Noll, Vo). The hash detects damage, not forgery, because a
-// forger could write the whole file.
-#define INF_RECORD_HASH_INIT UINT64_C(0xcbf29ce484222325)
+// Initial value of the hashes of records (proto/core/hash.h). They detect damage, not forgery,
+// because a forger could write the whole file.
+#define INF_RECORD_HASH_INIT INF_HASH_INIT
 
 // Returns the FNV-1a hash `hash` extended by the `size` bytes at `data`.
 uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size);

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/core/hash.h"
+
 // Returns the table entry of a name or, if the name is not in the table, the free entry for it.
 static struct inf_onnx_name *find_entry(const struct inf_onnx_names *names, const char *name)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *at = name; *at != '\0'; at++)
-        hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+    uint64_t hash = inf_hash_bytes(INF_HASH_INIT, name, strlen(name));
     hash ^= hash >> 32;
     uint32_t index = (uint32_t)hash & (names->capacity - 1);
     while (names->places[index].name != NULL && strcmp(names->places[index].name, name) != 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/storage/file.h"
+#include "proto/core/hash.h"
 #include "shaders/shaders.h"
 
 #define VERSION        2
@@ -48,11 +49,7 @@ void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *g
 
 uint64_t vk_cache_file_checksum(const void *data, size_t size)
 {
-    const uint8_t *bytes = data;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return inf_hash_bytes(INF_HASH_INIT, data, size);
 }
 
 const void *vk_cache_file_payload(const void *file, size_t size,
