@@ -12,8 +12,8 @@
 struct inf_quiet_runs {
     struct inf_idle_gate *idle_gate; // NULL: runs do not wait
     const atomic_bool *stop;         // ends the series when it becomes true; NULL: nothing does
-    // Runs do not wait until no request is served, because requests are served all the time, or
-    // because every pause between them is too short for a run. Instead, a pause in proportion to
+    // true: runs do not wait until no request is served, because requests are served all the time,
+    // or because every pause between them is too short for a run. Instead, a pause in proportion to
     // its time follows each run.
     bool restless;
 };

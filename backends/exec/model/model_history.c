@@ -17,8 +17,8 @@ static uint64_t hash_shapes(const struct inf_model *model, const struct inf_shap
     return inf_history_refusals_hash(shapes, model->compiler.graph->input_count, buffers.sessions);
 }
 
-// Returns true if the model has no history, if the device cannot read one in the memory of the
-// host, or if a refusal of shapes with this hash holds.
+// Returns true if the model has no history, if the device does not compute in the memory of the
+// host, or if the shapes with this hash are refused.
 static bool is_refused(struct inf_model *model, const struct inf_device *device, uint64_t hash,
                        struct inf_history_buffers buffers)
 {
