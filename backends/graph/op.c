@@ -246,7 +246,7 @@ void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
     }
 }
 
-static bool same_ints(const struct inf_ints *a, const struct inf_ints *b)
+bool inf_ints_equal(const struct inf_ints *a, const struct inf_ints *b)
 {
     return a->count == b->count &&
            memcmp(a->values, b->values, (size_t)a->count * sizeof *a->values) == 0;
@@ -269,7 +269,7 @@ bool inf_attrs_equal(const union inf_attrs *a, const union inf_attrs *b, enum in
             same = *x == *y;
             break;
         case INF_ATTR_TYPE_INTS:
-            same = same_ints((const struct inf_ints *)x, (const struct inf_ints *)y);
+            same = inf_ints_equal((const struct inf_ints *)x, (const struct inf_ints *)y);
             break;
         }
         if (!same)

@@ -331,6 +331,9 @@ enum inf_op inf_op_parse(const char *name);
 // Sets every attribute of `op` to its default.
 void inf_attrs_init(union inf_attrs *attrs, enum inf_op op);
 
+// Returns true if both lists have the same numbers in the same order.
+bool inf_ints_equal(const struct inf_ints *a, const struct inf_ints *b);
+
 // Returns true if every attribute of `op` has the same value in `a` and `b`.
 bool inf_attrs_equal(const union inf_attrs *a, const union inf_attrs *b, enum inf_op op);
 

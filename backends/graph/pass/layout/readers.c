@@ -3,8 +3,6 @@
 // of axes the result is computed (reshape.c).
 #include "backends/graph/pass/layout/readers.h"
 
-#include <string.h>
-
 // How many nodes behind the reshape are searched for readers of its result. The search ends there,
 // so that the pass takes a time proportional to the size of the graph.
 #define NODES_AHEAD 64
@@ -72,12 +70,6 @@ struct readers {
     bool keeps_order;            // a reader needs the order of the result, so a copy would be added
 };
 
-static bool is_same_order(const struct inf_ints *a, const struct inf_ints *b)
-{
-    return a->count == b->count &&
-           memcmp(a->values, b->values, (size_t)a->count * sizeof *a->values) == 0;
-}
-
 // Notes a node that reads one of the values. `rank` is that of the result of the reshape.
 static void note_reader(const struct inf_graph *graph, const struct inf_node *node, int32_t rank,
                         struct readers *readers)
@@ -86,7 +78,7 @@ static void note_reader(const struct inf_graph *graph, const struct inf_node *no
         const struct inf_ints *perm = &node->attrs.transpose.perm;
         if (readers->perm == NULL && perm->count == rank)
             readers->perm = perm;
-        readers->saved += readers->perm != NULL && is_same_order(perm, readers->perm);
+        readers->saved += readers->perm != NULL && inf_ints_equal(perm, readers->perm);
         return;
     }
     if (!is_passed(node)) {
