@@ -34,8 +34,8 @@ struct depthwise {
     size_t rows_max; // 2: four interleaved rows of x are used for two rows of y; otherwise 1
     struct block *blocks;
     size_t block_count;
-    // One column of a block, filled with the zero point of x. It replaces all columns beside x, and
-    // all columns of rows above and below x.
+    // One column of a block, filled with the zero point of x. It is read in place of each column
+    // that lies outside of x.
     uint8_t padding[BLOCK_WIDTH_MAX];
     size_t pixels_max; // most pixels in a strip
     size_t strips, workers;
@@ -409,10 +409,10 @@ static size_t count_carries(const struct depthwise *depthwise, const struct inf_
             for (group.four = 0; group.four < fours_of(&depthwise->height); group.four++) {
                 group.has_carry = false;
                 fill_group(depthwise, &depthwise->blocks[i], w, 0, &group);
-                count += group.has_carry;
-                *bytes += group.has_carry
-                              ? INF_Q8_CARRY_BLOCKS * FOUR * depthwise->blocks[i].loops->width
-                              : 0;
+                if (!group.has_carry)
+                    continue;
+                count++;
+                *bytes += INF_Q8_CARRY_BLOCKS * FOUR * depthwise->blocks[i].loops->width;
             }
     }
     return count;
