@@ -124,17 +124,17 @@ void inf_attention_pack(const struct inf_attention_products *products, const flo
                         size_t depth, size_t columns, bool by_column, float *to)
 {
     const struct inf_nn_gemm *gemm = products->whole;
+    bool rounds = inf_attention_products_round(products);
     size_t rows = packed_depth(products, depth);
+    size_t filled = rounds ? (depth + 1) / 2 : depth; // rows without padding
     for (size_t first = 0; first < columns;) {
         struct inf_cpu_panel panel = inf_cpu_panel_at(products->nn, first, columns);
         size_t size = rows * panel.width;
-        // Padding is 0: columns behind the last, and rows of bf16 behind the last pair.
-        size_t first_padded = inf_attention_products_round(products) ? (depth + 1) / 2 : depth;
-        if (panel.columns < panel.width)
-            first_padded = 0;
-        memset(to + first_padded * panel.width, 0,
-               (rows - first_padded) * panel.width * sizeof(float));
-        if (!inf_attention_products_round(products))
+        // Clear the padding: in bf16 the rows after the last pair. If columns are padded, clear the
+        // whole panel.
+        size_t padded = panel.columns < panel.width ? 0 : filled;
+        memset(to + padded * panel.width, 0, (rows - padded) * panel.width * sizeof(float));
+        if (!rounds)
             pack_panel(&panel, from, depth, columns, by_column, to);
         else if (by_column)
             round_columns(gemm, &panel, from, depth, (uint32_t *)(void *)to);
