@@ -22,7 +22,7 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
 
 // Writes `columns` columns of a matrix to a panel of `width` columns. In the matrix each column is
 // `depth` contiguous elements of 32 bits, and columns are x_step elements apart. In the panel each
-// row is contiguous. Padding columns of the panel are left alone.
+// row is contiguous. Does not write the padding columns of the panel.
 void inf_cpu_panel_transpose(size_t depth, size_t columns, const void *x, size_t x_step, void *to,
                              size_t width);
 

@@ -87,13 +87,16 @@ static inline float exp_one(float x)
 
 // --- functions of e^v for v <= 0 ---
 //
-// The sigmoid and functions made of it use the exponent -|x|, which is never positive, so that
-// nothing overflows. They are written with vectors if the processor can scale by powers of 2: the
-// compiler uses neither those instructions nor reciprocals instead of divisions.
+// The exponents of these functions are never positive, for example -|x|, so no power overflows.
+// For instruction sets with INF_VEC_SCALE (vec.h) the functions are written with vectors, because
+// the compiler does not generate the instruction that multiplies by a power of 2, and does not
+// replace a division by a reciprocal.
 
-// log(2 Phi(-t)) / t, where Phi is the distribution function of the normal distribution: a
-// polynomial fitted for t between 0 and 14.5, so that gelu keeps its promise (simd.h). It falls
-// steeply for larger t, up to GELU_FAR, beyond which gelu is 0 or x. Terms of high powers first.
+// Coefficients of a polynomial in t, that of the highest power first. The polynomial approximates
+// log(2 Phi(-t)) / t, where Phi is the distribution function of the normal distribution. It was
+// fitted for t between 0 and 14.5, so that the error of gelu is within the limit in simd.h. For
+// larger t the polynomial falls steeply, so that Phi(-t) becomes 0, and gelu is 0 or x. If |x| is
+// above GELU_FAR, t is GELU_FAR.
 #define GELU_FAR   16.0f
 #define GELU_TERMS 10
 static const float gelu_terms[GELU_TERMS] = {-9.971294012700582e-09f, 3.367730414538528e-07f,
@@ -108,7 +111,7 @@ static const float gelu_terms[GELU_TERMS] = {-9.971294012700582e-09f, 3.36773041
 
 #define LEAST_EXPONENT -150.0f // e^-150 times 100 is less than the smallest positive f32
 
-// e^v = part * 2^n for v at most 0.
+// e^v = part * 2^n, for v that is at most 0. n is a whole number.
 struct vec_factors {
     inf_vec part, n;
 };
@@ -140,7 +143,8 @@ INF_VEC_INLINE inf_vec vec_sigmoid(inf_vec x)
     return vec_below(x, 0, power, vec_all(1)) * vec_near_reciprocal(vec_all(1) + power);
 }
 
-// As silu_one(). x is multiplied by `part` first, because e^x may be subnormal.
+// Computes x / (1 + e^-x). For negative x, x is multiplied by `part` before the result is scaled,
+// because e^x itself may be subnormal and have lost precision.
 INF_VEC_INLINE inf_vec vec_silu(inf_vec x)
 {
     struct vec_factors e = vec_exponential(vec_minus_magnitude(x));

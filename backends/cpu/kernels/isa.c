@@ -13,7 +13,8 @@ const struct inf_isa *inf_isa_level_of(const struct inf_isa_row *rows, unsigned 
     return NULL;
 }
 
-// Returns the best level that is present, up to the one of row `last`; NULL: of all `rows`.
+// Returns the best level that is present in the rows up to and including `last`; in all rows if
+// `last` is NULL.
 static const struct inf_isa *find_best(const struct inf_isa_row *rows,
                                        const struct inf_isa_row *last)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ISA levels: the sets of vector instructions that the loops are compiled for. Each level has the
-// loops of the level below it, or better ones. The architecture decides which levels exist
-// (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor decides how many of them are
-// present. A processor may lack a level and have a higher one.
+// loops of a lower level, or better ones. The architecture decides which levels exist
+// (isa_x86_64.c, isa_aarch64.c, isa_generic.c), and the processor decides which of them are
+// present. A processor may lack a level and have a higher one: Zen 4 has AVX-512, but not AVX-VNNI.
+// So a level uses only loops of levels that all its processors have.
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 
@@ -26,8 +27,8 @@ struct inf_isa {
     const struct inf_q8 *q8;
 };
 
-// Returns level `level` of those that this processor has; level 0 is the lowest. Returns NULL above
-// the best level. Any thread.
+// Returns a level of this processor: 0 is the lowest that it has, 1 the next one that it has.
+// Returns NULL if `level` is their number or more. Any thread.
 const struct inf_isa *inf_isa_level(unsigned level);
 
 // Returns the best level of this processor. Any thread.
@@ -51,7 +52,8 @@ struct inf_isa_row {
 // without present() ends the list.
 extern const struct inf_isa_row inf_isa_rows[];
 
-// As inf_isa_level() and inf_isa_at_most(), of any such list: tests make up processors. Any thread.
+// As inf_isa_level() and inf_isa_at_most(), with the list `rows` in place of inf_isa_rows. Tests
+// use lists for processors that do not exist. Any thread.
 const struct inf_isa *inf_isa_level_of(const struct inf_isa_row *rows, unsigned level);
 const struct inf_isa *inf_isa_at_most_of(const struct inf_isa_row *rows, const char *name);
 

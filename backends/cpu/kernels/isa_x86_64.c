@@ -62,7 +62,8 @@ static bool ask_for_tiles(void)
            syscall(SYS_arch_prctl, REQUEST_STATE_PERMISSION, STATE_TILE_DATA) == 0;
 }
 
-// Returns true if dot products are encoded as AVX. Processors with AVX-512 may lack them.
+// Returns true if the processor has AVX-VNNI: the dot products of VNNI in the encoding of AVX.
+// Processors that have them in the encoding of AVX-512 may lack it.
 static bool ask_for_avx_vnni(void)
 {
     unsigned eax;
@@ -79,8 +80,8 @@ enum answer {
     PRESENT
 };
 
-// Returns the answer of `ask`. The answer never changes, and is kept: a virtual machine takes 20 us
-// and more for a CPUID, and compilers of graphs ask for each node.
+// Returns what `ask` returns. The answer never changes, and *known keeps it, because a CPUID takes
+// 20 us and more on a virtual machine, and graphs are compiled with one question for each node.
 static bool ask_once(atomic_int *known, bool (*ask)(void))
 {
     int answer = atomic_load_explicit(known, memory_order_relaxed);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of arrays of floats: sums, extremes, dot products, and the exponentials of a softmax
-// with their sum. They are plain C that the compiler vectorises. It keeps the partial results of
-// the maximum and of the exponentials in memory, so these are written with vectors for AVX-512.
+// with their sum. They are plain C that the compiler vectorises. The maximum and the exponentials
+// are also written with vectors for AVX-512, because there the compiler keeps their partial results
+// in memory.
 #ifndef INF_BACKENDS_CPU_KERNELS_REDUCE_H
 #define INF_BACKENDS_CPU_KERNELS_REDUCE_H
 
@@ -82,7 +83,7 @@ static float sum_all(size_t count, const float *x)
 
 EXTREME(min)
 
-// Powers that are smaller than e^POWER_LOW become 0.
+// The exponential of an operand below this is 0 in a softmax.
 #define POWER_LOW -87.0f
 
 #ifdef INF_VEC_SCALE
@@ -109,14 +110,14 @@ static float max_of(size_t count, const float *x)
     return nan ? NAN : vec_max_lane(vec_max(first, second));
 }
 
-// Returns e^v for lanes of v that are at most 0, or NaN.
+// Returns e^v. Each lane of v is at most 0, or NaN. The result is 0 where v is below POWER_LOW.
 INF_VEC_INLINE inf_vec vec_power(inf_vec v)
 {
     struct vec_factors e = vec_exponential(v);
     return vec_below(v, POWER_LOW, vec_all(0), vec_scale(e.part, e.n));
 }
 
-// As powers_all(), for at most SUM_BLOCK elements.
+// Does the work of powers_all() for at most SUM_BLOCK elements.
 static float powers_block(size_t count, const float *x, float less, float *y)
 {
     inf_vec sum[2] = {vec_all(0), vec_all(0)};
@@ -153,7 +154,7 @@ static float powers_all(size_t count, const float *x, float less, float *y)
 
 EXTREME(max)
 
-// Returns e^v for a v that is at most 0, or NaN. The result is 0 if v is below -87.
+// Returns e^v. v is at most 0, or NaN. The result is 0 if v is below POWER_LOW.
 static inline float power_one(float v)
 {
     struct exponential e = exponential_one(v < POWER_LOW ? POWER_LOW : v);

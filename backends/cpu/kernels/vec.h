@@ -55,7 +55,7 @@ INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
     return _mm512_maskz_loadu_ps(vec_mask(count), from);
 }
 
-// As vec_load_some(), but the other elements are those of `other`.
+// As vec_load_some(), but the elements that are not loaded are those of `other`.
 INF_VEC_INLINE inf_vec vec_load_some_or(const float *from, size_t count, inf_vec other)
 {
     return _mm512_mask_loadu_ps(other, vec_mask(count), from);
@@ -66,20 +66,21 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
     _mm512_mask_storeu_ps(to, vec_mask(count), v);
 }
 
+// Returns the sum of all lanes.
 INF_VEC_INLINE float vec_sum_lanes(inf_vec v)
 {
     return _mm512_reduce_add_ps(v);
 }
 
-// The largest lane of a vector without NaN.
+// Returns the largest lane of v. No lane of v is NaN.
 INF_VEC_INLINE float vec_max_lane(inf_vec v)
 {
     return _mm512_reduce_max_ps(v);
 }
 
-typedef __mmask16 inf_vec_flags; // one for each lane
+typedef __mmask16 inf_vec_flags; // one bit for each lane
 
-// `flags` with those of the lanes set that are NaN.
+// Returns `flags` with one more bit set for each lane of v that is NaN.
 INF_VEC_INLINE inf_vec_flags vec_flag_nan(inf_vec_flags flags, inf_vec v)
 {
     return (inf_vec_flags)(flags | _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q));
@@ -109,8 +110,8 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-// vec_scale(), vec_round(), vec_below(), vec_near_reciprocal(), vec_load_some_or(), and the
-// functions of lanes exist.
+// Defined if the instruction set also has these functions: vec_load_some_or(), vec_sum_lanes(),
+// vec_max_lane(), vec_flag_nan(), vec_scale(), vec_round(), vec_below(), vec_near_reciprocal().
 #define INF_VEC_SCALE
 
 // v * 2^n for whole n of any size, rounded once, also if the result is subnormal.

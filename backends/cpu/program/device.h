@@ -16,7 +16,8 @@ struct inf_cpu_device {
     const struct inf_isa *isa; // ISA level of the kernels in use; at most the configured level
     bool bf16_dot; // true: bf16 products also round their operands; see inf_round_bf16_is_faster()
     struct inf_cpu_packs packs;
-    // Peak rate of dot products of bytes on one core (dot_peak.h); 0 until a profile needs it.
+    // Peak rate of dot products of bytes on one core (dot_peak.h); 0 before the first profile that
+    // needs it.
     _Atomic double dot_rate;
     // Winners of timing comparisons. NULL: kernels and fusion levels are chosen by fixed rules,
     // without timing.

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the peak rate of dot products of bytes: the best of several tries, because other
-// programs only slow a try down.
+// Measures the peak rate of dot products of bytes. The shortest of several tries counts, because
+// other programs can only make a try longer.
 #include "backends/cpu/program/dot_peak.h"
 
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
 
-// Groups of four bytes in an operand. The weights of a panel then take a fourth of an L1 cache of
-// 32 KiB.
+// The depth of the product, in groups of four bytes. With this depth, the weights of a panel take a
+// fourth of an L1 cache of 32 KiB.
 #define QUADS  64
 #define ROUNDS 500
 #define TRIES  8
 
 double inf_cpu_dot_peak_measure(const struct inf_q8_gemms *gemms)
 {
-    // Zeros, which are valid operands. Levels that widen bytes read two bytes for each.
+    // All operands are 0. x has two bytes for each element, because some ISA levels read bytes that
+    // were widened to 16 bits.
     static _Alignas(64) const int8_t w[4 * QUADS * INF_Q8_PANEL_COLUMNS_MAX];
     static const uint8_t x[2 * 4 * QUADS * INF_Q8_ROWS_MAX];
     static const int32_t bias[INF_Q8_PANEL_COLUMNS_MAX];

@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/q8.h"
 
 // Returns the multiply-adds per second that these loops reach on the calling thread, with all sums
-// in registers and operands in the L1 cache. Computes for some milliseconds.
+// in registers and all operands in the L1 cache. Takes some milliseconds.
 double inf_cpu_dot_peak_measure(const struct inf_q8_gemms *gemms);
 
 #endif

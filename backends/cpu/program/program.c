@@ -439,8 +439,8 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
     return NULL;
 }
 
-// Returns the peak rate of dot products on one core. Measures it when it is first needed; if two
-// threads do so, either result will do.
+// Returns the peak rate of dot products on one core. The first call measures it. If two threads
+// measure it at once, the later result is kept.
 static double find_dot_rate(struct inf_cpu_device *device)
 {
     double rate = atomic_load(&device->dot_rate);
