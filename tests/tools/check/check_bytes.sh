@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check_bytes.sh RUN_MODELS MANIFEST... : the 8-bit outputs of cpu and vulkan are those of ref to
-# the bit, on cpu at every ISA level of the processor. Of each manifest the models with 8-bit
-# outputs run. A manifest that is not there is left out.
+# the bit, on cpu at every ISA level of the processor. It runs those models of each manifest that
+# have 8-bit outputs. A manifest that does not exist is left out.
 set -eu
 
 # Means and resizing are computed in floats, in double on ref: exact halves may be rounded to either
 # side. So may sums on vulkan, which adds floats in another order.
 known='op-resize_bilinear-half_pixel-int8 bytes-average_pool_2d bytes-mean-0 bytes-mean-1'
-# A level that the processor lacks is the level below it, and a level of another architecture is
-# refused with status 2, as a device that is not there.
+# Levels of all architectures. In place of a level that the processor lacks, run_models takes the
+# best lower one. If a level belongs to another architecture, or a device does not exist, run_models
+# ends with status 2.
 levels='baseline avx2 avx_vnni avx512 avx512_vnni avx512_bf16 neon neon_dotprod auto'
 
 run_models=$1
@@ -18,9 +19,9 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 status=0
 
-# Prints the name of a manifest of those models of manifest $1 that have 8-bit outputs: $1 itself if
-# it does not say the types of its outputs, else a manifest in folder $2, which links to the folders
-# of the models.
+# Writes to folder $2 a manifest of those models of manifest $1 that have 8-bit outputs, and links
+# to the folders of these models. Prints the name of the new manifest; or $1 if manifest $1 does not
+# say the types of its outputs.
 select_models() {
     python3 - "$1" "$2" <<'END'
 import json, os, sys
@@ -52,8 +53,7 @@ for manifest; do
         *) set -- --backend cpu --isa-max "$device" ;;
         esac
         code=0
-        "$run_models" "$selected" "$@" --write "$folder/$device" >/dev/null \
-            2>&1 || code=$?
+        "$run_models" "$selected" "$@" --write "$folder/$device" >/dev/null 2>&1 || code=$?
         [ "$code" -ne 2 ] || continue
         if [ "$code" -gt 2 ]; then
             echo "$manifest on $device: run_models ended with status $code"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen_vision.py FOLDER NAME...: writes networks for pictures, for measurements.
+"""gen_vision.py FOLDER NAME...: writes networks that process pictures, for measurements.
 
-NAME is mobilenet_v3 (large), efficientnet_lite0, squeezenet (1.1), unet or yolox_nano. Each becomes
-NAME.onnx in floats with channels first, as PyTorch exports it with batch normalisation folded, and
-NAME.param, the same network for ncnn without weights (ncnn_bench of the benchmarks' harness reads
-them as zeros). Weights are random.
+NAME is mobilenet_v3 (large), efficientnet_lite0, squeezenet (1.1), unet or yolox_nano. Each network
+becomes two files. NAME.onnx has floats and channels first, as PyTorch exports it after batch
+normalisation was folded, and random weights. NAME.param is for ncnn and has no weights: ncnn_bench
+of the benchmarks' harness takes zeros as weights.
 """
 import sys
 from pathlib import Path
@@ -60,7 +60,7 @@ class Network(Graph):
         return self.layer(layers[kind][0], [x], y, layers[kind][1])
 
     def hard_sigmoid(self, x):
-        """As PyTorch has it, which is not ONNX' default."""
+        """Uses the slope of PyTorch, 1/6, which is not the default of ONNX."""
         y = self.node("HardSigmoid", [x[0]], alpha=1 / 6), x[1], x[2]
         return self.layer("HardSigmoid", [x], y, "0=0.166667 1=0.5")
 
@@ -111,7 +111,8 @@ class Network(Graph):
         return self.layer("Reorg", [x], y, "0=2")
 
     def finish(self, path, outputs):
-        """Writes both files, of the network to these values, which become one in ONNX."""
+        """Writes both files, which compute these values. The ONNX file concatenates them to one
+        output."""
         names = []
         for name, size, channels in outputs:
             dims = self.const(INT64, [3], [1, channels, size * size or 1])
@@ -124,7 +125,8 @@ class Network(Graph):
         Path(f"{path}.param").write_text(self.ncnn([y[0] for y in outputs]), encoding="ascii")
 
     def ncnn(self, outputs):
-        """The text of ncnn's file. ncnn copies a value that has several readers by name."""
+        """Returns the text of ncnn's file. In such a file each value has one reader. If a value has
+        several in the network, a layer Split makes a copy with a name of its own for each."""
         wanted, kept = set(outputs), []
         for layer in reversed(self.layers):
             if layer[2] in wanted:
@@ -151,14 +153,14 @@ class Network(Graph):
 
 
 def squeeze(graph, x):
-    """A factor for each channel, from the means of the channels."""
+    """Multiplies each channel by a factor that is computed from the means of all channels."""
     channels = (x[2] // 4 + 7) // 8 * 8
     y = graph.activate(graph.conv(graph.mean(x), channels), "Relu")
     return graph.mul(x, graph.hard_sigmoid(graph.conv(y, x[2])))
 
 
 def inverted(graph, x, row, kinds):
-    """A block that expands, filters each channel and projects."""
+    """Adds an inverted bottleneck: expand by a 1x1 convolution, filter each channel, project."""
     kernel, inner, channels, stride, squeezes, kind = row
     y = x
     if inner != x[2]:

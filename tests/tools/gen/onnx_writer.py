@@ -40,8 +40,8 @@ def attribute(name, value):
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
     if isinstance(value, float):
-        four = array.array("f", [value]).tobytes()
-        return field(1, name) + varint(2 << 3 | 5) + four + field(20, ATTRIBUTE_FLOAT)
+        number = array.array("f", [value]).tobytes()
+        return field(1, name) + varint(2 << 3 | 5) + number + field(20, ATTRIBUTE_FLOAT)
     if value and isinstance(value[0], str):
         texts = b"".join(field(9, text) for text in value)
         return field(1, name) + texts + field(20, ATTRIBUTE_STRINGS)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times all shaders that a vulkan device could choose for the nodes of a plan, and prints
-// the times.
+// Times all shaders that a vulkan device could choose for the nodes of a plan, and prints their
+// times.
 #include "tests/tools/kernels/compare_shaders.h"
 
 #include <inttypes.h>
@@ -46,6 +46,8 @@ static bool is_seen(const uint64_t *keys, uint32_t count, uint64_t key)
     return false;
 }
 
+// Races each node twice: by itself, and as the last node of an attention. keys[] has room for two
+// keys of each node.
 static enum inf_code compare_steps(struct inf_device *device, const struct inf_graph *graph,
                                    const struct inf_plan *plan, uint64_t *keys,
                                    struct inf_error *err)

@@ -72,7 +72,7 @@ static double float_rate(const struct inf_nn_gemm *nn)
     return rate;
 }
 
-// Returns the rate of 8-bit loops, in 10^9 operations per second.
+// Returns the rate of 8-bit loops, in 10^9 operations per second; 0 if there are none.
 static double byte_rate(const struct inf_q8_gemms *gemms)
 {
     return gemms != NULL ? 2e-9 * inf_cpu_dot_peak_measure(gemms) : 0;

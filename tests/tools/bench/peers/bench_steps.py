@@ -6,8 +6,8 @@ decoding with several sessions at once: tokens a second of all together.
 Two daemons take turns: one runs steps of several sessions together, the other one does not
 (--batch-rows-max=1). Each client has a process of its own and a session with another length, near N
 rows (default 64), and sends steps of one token; the logits are not read. Printed: tokens a second
-without and with joined steps, their ratio, and the steps of a run; before them, what the daemon has
-measured about joined steps while it was idle."""
+without and with joined steps, their ratio, and the steps of a run. The line before the figures of a
+model says what the daemon measured about joined steps while it was idle."""
 import argparse
 import json
 import multiprocessing
@@ -75,7 +75,8 @@ def measure(daemon, sessions, arguments):
 
 
 def wait_until_idle(daemon):
-    """Waits until the races of kernels and the trial of joined steps are over."""
+    """Waits until the races of kernels and the trial of joined steps are over, at most a minute.
+    They are over when the daemon uses less than 2 % of a processor for a second."""
     for _ in range(60):
         before_ns = daemon.processor_ns()
         time.sleep(1)
@@ -84,7 +85,7 @@ def wait_until_idle(daemon):
 
 
 def explain(daemon, build):
-    """What the daemon has found out about joined steps."""
+    """Returns what `inferctl explain` says about joined steps of the model."""
     command = [build + '/client/inferctl/inferctl', '--socket', daemon.socket, '-o', 'json',
                'explain', 'model']
     return json.loads(subprocess.check_output(command))['joined_steps']
