@@ -105,8 +105,16 @@ static const float gelu_terms[GELU_TERMS] = {-9.971294012700582e-09f, 3.36773041
                                              0.004968856927007437f,   -0.036456335335969925f,
                                              -0.3182719349861145f,    -0.7978886365890503f};
 
-// INF_POWER_MAP(function) defines FUNCTION_all(), which applies sigmoid, silu, gelu or gelu_tanh to
-// an array.
+// INF_MAP(function) defines FUNCTION_all(), which applies FUNCTION_one() to an array.
+// INF_POWER_MAP(function) does this for sigmoid, silu, gelu and gelu_tanh; if INF_VEC_SCALE is
+// defined, by vec_FUNCTION() in place of FUNCTION_one().
+#define INF_MAP(function)                                                                          \
+    static void function##_all(size_t count, const float *x, float *y)                             \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = function##_one(x[i]);                                                           \
+    }
+
 #ifdef INF_VEC_SCALE
 
 #define LEAST_EXPONENT -150.0f // e^-150 times 100 is less than the smallest positive f32
@@ -216,12 +224,7 @@ static inline float gelu_one(float x)
     return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
-#define INF_POWER_MAP(function)                                                                    \
-    static void function##_all(size_t count, const float *x, float *y)                             \
-    {                                                                                              \
-        for (size_t i = 0; i < count; i++)                                                         \
-            y[i] = function##_one(x[i]);                                                           \
-    }
+#define INF_POWER_MAP INF_MAP
 
 #endif
 

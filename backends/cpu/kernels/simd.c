@@ -206,25 +206,17 @@ static inline float cos_one(float x)
     return cosf(x);
 }
 
-// Defines FUNCTION_all(), which applies FUNCTION_one() to an array.
-#define MAP(function)                                                                              \
-    static void function##_all(size_t count, const float *x, float *y)                             \
-    {                                                                                              \
-        for (size_t i = 0; i < count; i++)                                                         \
-            y[i] = function##_one(x[i]);                                                           \
-    }
-
 INF_POWER_MAP(sigmoid)
 INF_POWER_MAP(silu)
 INF_POWER_MAP(gelu)
 INF_POWER_MAP(gelu_tanh)
-MAP(exp)
-MAP(log)
-MAP(erf)
-MAP(rsqrt)
-MAP(reciprocal)
-MAP(sin)
-MAP(cos)
+INF_MAP(exp)
+INF_MAP(log)
+INF_MAP(erf)
+INF_MAP(rsqrt)
+INF_MAP(reciprocal)
+INF_MAP(sin)
+INF_MAP(cos)
 
 static void dots_all(size_t depth, const float *a, size_t columns, const float *b, float *y)
 {
