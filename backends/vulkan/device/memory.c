@@ -253,23 +253,27 @@ static void uncount_slab(struct vk_device *device, const struct vk_slab *slab)
     device->slab_bytes -= slab->size;
 }
 
-static uint32_t type_of(const struct vk_device *device, enum vk_span_use use)
+static uint32_t type_of(const struct vk_gpu *gpu, enum vk_span_use use)
 {
-    const struct vk_gpu *gpu = device->gpu;
     if (use == VK_SPAN_HOST)
         return gpu->host_type;
     return use == VK_SPAN_WEIGHTS ? gpu->weights_type : gpu->local_type;
 }
 
-static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,
-                                 VkDeviceSize size, enum vk_span_use use, struct inf_error *err)
+// Creates a slab in memory type `type`.
+//
+// INF_EXHAUSTED    no host memory, or no device memory.
+// INF_UNSUPPORTED  the driver refuses storage buffers in this memory type.
+static enum inf_code create_slab_in(struct vk_slab **out_slab, struct vk_device *device,
+                                    VkDeviceSize size, enum vk_span_use use, uint32_t type,
+                                    struct inf_error *err)
 {
     struct vk_slab *slab = calloc(1, sizeof(*slab));
     if (slab == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a slab", device->name);
     slab->size = size;
-    slab->type = type_of(device, use);
+    slab->type = type;
     slab->use = use;
     slab->serial = vk_buffer_serial(device);
     enum inf_code code = check_room(device, size, slab->type, err);
@@ -286,6 +290,19 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
         inf_mutex_unlock(&device->memory_mutex);
     }
     slab_free(device, slab);
+    return code;
+}
+
+// Creates a slab in the memory type of its use. If the driver refuses storage buffers in the memory
+// type of weights, creates a slab of weights in the memory type of arenas.
+static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,
+                                 VkDeviceSize size, enum vk_span_use use, struct inf_error *err)
+{
+    const struct vk_gpu *gpu = device->gpu;
+    uint32_t type = type_of(gpu, use);
+    enum inf_code code = create_slab_in(out_slab, device, size, use, type, err);
+    if (code == INF_UNSUPPORTED && use == VK_SPAN_WEIGHTS && type != gpu->local_type)
+        code = create_slab_in(out_slab, device, size, use, gpu->local_type, err);
     return code;
 }
 

@@ -90,8 +90,8 @@ Test(vulkan, asks_for_full_subgroups_for_all_shaders_with_khr_matrices)
 #define VISIBLE (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
 #define CACHED  (VISIBLE | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
 
-// Makes up a GPU with 8 GB of its own memory, of which the host sees `bar_mib`, and 16 GB of the
-// host's.
+// Makes up a GPU with 8 GB of its own memory, of which the host sees `bar_mib` MiB, and with 16 GB
+// of host memory.
 static struct vk_gpu make_up_gpu(VkPhysicalDeviceType type, uint64_t bar_mib)
 {
     const uint64_t mib = 1 << 20;
@@ -128,6 +128,133 @@ Test(vulkan, writes_weights_in_place_if_the_host_sees_all_memory)
     none.memory.memoryTypes[0].propertyFlags = VISIBLE;
     cr_assert(vk_choose_memory_types(&none));
     cr_expect_eq(none.weights_type, 0);
+}
+
+// A made-up driver, which lets storage buffers lie in some memory types only.
+struct driver {
+    uint32_t allowed; // bit i: in memory type i
+    uint32_t type;    // of the last allocation
+    int buffers;      // number of buffers that exist
+    char mapped;      // what the host sees of mapped memory
+};
+
+static VkResult create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                              const VkAllocationCallbacks *callbacks, VkBuffer *out_buffer)
+{
+    (void)info;
+    (void)callbacks;
+    (void)out_buffer;
+    ((struct driver *)device)->buffers++;
+    return VK_SUCCESS;
+}
+
+static void destroy_buffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks *callbacks)
+{
+    (void)buffer;
+    (void)callbacks;
+    ((struct driver *)device)->buffers--;
+}
+
+static void report_requirements(VkDevice device, VkBuffer buffer, VkMemoryRequirements *needs)
+{
+    (void)buffer;
+    *needs =
+        (VkMemoryRequirements){.size = 4096, .memoryTypeBits = ((struct driver *)device)->allowed};
+}
+
+static VkResult allocate_memory(VkDevice device, const VkMemoryAllocateInfo *info,
+                                const VkAllocationCallbacks *callbacks, VkDeviceMemory *out_memory)
+{
+    (void)callbacks;
+    (void)out_memory;
+    ((struct driver *)device)->type = info->memoryTypeIndex;
+    return VK_SUCCESS;
+}
+
+static void free_memory(VkDevice device, VkDeviceMemory memory,
+                        const VkAllocationCallbacks *callbacks)
+{
+    (void)device;
+    (void)memory;
+    (void)callbacks;
+}
+
+static VkResult bind_memory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
+                            VkDeviceSize offset)
+{
+    (void)device;
+    (void)buffer;
+    (void)memory;
+    (void)offset;
+    return VK_SUCCESS;
+}
+
+static VkResult map_memory(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
+                           VkDeviceSize size, VkMemoryMapFlags flags, void **out_host)
+{
+    (void)memory;
+    (void)offset;
+    (void)size;
+    (void)flags;
+    *out_host = &((struct driver *)device)->mapped;
+    return VK_SUCCESS;
+}
+
+static bool evict_nothing(struct vk_device *device)
+{
+    (void)device;
+    return false;
+}
+
+// Allocates and frees a span on a made-up GPU with resizable BAR, whose driver lets storage buffers
+// lie in the memory types of `allowed`. Sets *out_type to the memory type of the span, and *out_seen
+// to true if the host sees it.
+static enum inf_code place_span(uint32_t allowed, enum vk_span_use use, uint32_t *out_type,
+                                bool *out_seen)
+{
+    struct vk_gpu gpu = make_up_gpu(VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 8192);
+    struct driver driver = {.allowed = allowed};
+    struct vk_device device = {.gpu = &gpu,
+                               .name = "made up",
+                               .device = (VkDevice)&driver,
+                               .evict = evict_nothing,
+                               .api = {.CreateBuffer = create_buffer,
+                                       .DestroyBuffer = destroy_buffer,
+                                       .GetBufferMemoryRequirements = report_requirements,
+                                       .AllocateMemory = allocate_memory,
+                                       .FreeMemory = free_memory,
+                                       .BindBufferMemory = bind_memory,
+                                       .MapMemory = map_memory}};
+    struct vk_span span = {0};
+    gpu.memory_bytes = UINT64_MAX;
+    cr_assert(vk_choose_memory_types(&gpu));
+    inf_mutex_init(&device.memory_mutex);
+    enum inf_code code = vk_span_alloc(&span, &device, 100, use, NULL);
+    *out_type = driver.type;
+    *out_seen = span.host != NULL;
+    vk_span_free(&device, &span);
+    cr_expect_eq(driver.buffers, 0);
+    cr_expect_eq(device.slab_bytes, 0);
+    inf_mutex_fini(&device.memory_mutex);
+    return code;
+}
+
+#define TYPE(i) (UINT32_C(1) << (i))
+
+Test(vulkan, places_weights_in_local_memory_if_the_driver_refuses_memory_that_the_host_sees)
+{
+    uint32_t type;
+    bool seen;
+    cr_assert_eq(place_span(TYPE(0) | TYPE(2) | TYPE(3), VK_SPAN_WEIGHTS, &type, &seen), INF_OK);
+    cr_expect_eq(type, 3);
+    cr_expect(seen);
+    cr_assert_eq(place_span(TYPE(0) | TYPE(2), VK_SPAN_WEIGHTS, &type, &seen), INF_OK);
+    cr_expect_eq(type, 0);
+    cr_expect_not(seen);
+    cr_expect_eq(place_span(TYPE(2), VK_SPAN_WEIGHTS, &type, &seen), INF_UNSUPPORTED);
+    // Arenas, and buffers that the host reads and writes, have no other memory type.
+    cr_expect_eq(place_span(TYPE(2) | TYPE(3), VK_SPAN_ARENA, &type, &seen), INF_UNSUPPORTED);
+    cr_expect_eq(place_span(TYPE(0) | TYPE(3), VK_SPAN_HOST, &type, &seen), INF_UNSUPPORTED);
 }
 
 Test(vulkan, detects_if_memory_may_be_executable)
