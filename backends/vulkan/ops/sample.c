@@ -4,26 +4,18 @@
 
 #include <math.h>
 
-// The number of results that are checked. They are spread over all pixels and channels by a step
-// that has no factor in common with usual sizes.
+// The number of results of a convolution or a product that are checked.
 #define SAMPLES 61u
-#define STEP    7919u
+// This step spreads the samples over all rows and columns. It is a prime number, so that it has no
+// factor in common with usual sizes.
+#define STEP 7919u
 
-// The sum of a result before the activation, and the sum of the absolute values of its terms.
-struct sample {
-    double sum, size;
-};
-
-// What is checked.
-struct subject {
-    const void *node; // the convolution or product
-    const float *inputs[3];
-    size_t count, channels; // results, and results of a row
-    struct vk_activation activation;
-    const float *slopes; // of prelu
-    // Computes result `at`.
-    struct sample (*compute)(const struct subject *subject, size_t at);
-};
+// Adds the product of two numbers.
+static void add_product(struct vk_sample *sample, double a, double b)
+{
+    sample->sum += a * b;
+    sample->size += fabs(a * b);
+}
 
 // Returns the row or column of x that tap `tap` of the window covers, or -1 if that is padding.
 static int64_t source_position(const struct vk_conv *conv, uint32_t at, uint32_t tap,
@@ -40,33 +32,30 @@ static int64_t source_position(const struct vk_conv *conv, uint32_t at, uint32_t
 }
 
 // Adds the products of one tap with all input channels of the group.
-static void add_tap(struct sample *sample, const struct vk_conv *conv, const float *pixel,
+static void add_tap(struct vk_sample *sample, const struct vk_conv *conv, const float *pixel,
                     uint32_t tap, uint32_t out)
 {
     const struct vk_conv_weights *weights = &conv->weights;
     bool depthwise = weights->groups == 1 && weights->group_in == 1 && conv->window.in_c > 1;
     uint32_t first =
         depthwise ? out / conv->window.group_out : out / weights->group_out * weights->group_in;
-    for (uint32_t in = 0; in < weights->group_in; in++) {
-        double product = (double)pixel[first + in] *
-                         (double)weights->from[tap * weights->tap_stride + in * weights->in_stride +
-                                               out * weights->out_stride];
-        sample->sum += product;
-        sample->size += fabs(product);
-    }
+    for (uint32_t in = 0; in < weights->group_in; in++)
+        add_product(sample, (double)pixel[first + in],
+                    (double)weights->from[tap * weights->tap_stride + in * weights->in_stride +
+                                          out * weights->out_stride]);
 }
 
-static struct sample compute_conv(const struct subject *subject, size_t at)
+static struct vk_sample compute_conv(const struct vk_sampled *sampled, size_t at)
 {
-    const struct vk_conv *conv = subject->node;
-    const float *x = subject->inputs[0], *bias = subject->inputs[1];
+    const struct vk_conv *conv = sampled->node;
+    const float *x = sampled->inputs[0], *bias = sampled->inputs[1];
     const struct vk_window *window = &conv->window;
     size_t pixel = at / window->out_c;
     uint32_t out = (uint32_t)(at % window->out_c);
     uint32_t column = (uint32_t)(pixel % window->out_w);
     uint32_t row = (uint32_t)(pixel / window->out_w % window->out_h);
     size_t image = pixel / window->out_w / window->out_h;
-    struct sample sample = {bias != NULL ? (double)bias[out] : 0, 0};
+    struct vk_sample sample = {bias != NULL ? (double)bias[out] : 0, 0};
     sample.size = fabs(sample.sum);
     for (uint32_t tap = 0; tap < conv->weights.taps; tap++) {
         int64_t from_row = source_position(conv, row, tap / window->kernel_w, window->stride_h,
@@ -83,16 +72,9 @@ static struct sample compute_conv(const struct subject *subject, size_t at)
     return sample;
 }
 
-// Adds the product of two numbers.
-static void add_product(struct sample *sample, double a, double b)
+static struct vk_sample compute_product(const struct vk_sampled *sampled, size_t at)
 {
-    sample->sum += a * b;
-    sample->size += fabs(a * b);
-}
-
-static struct sample compute_product(const struct subject *subject, size_t at)
-{
-    const struct vk_product *product = subject->node;
+    const struct vk_product *product = sampled->node;
     const struct vk_product_push *push = &product->push;
     size_t column = at % push->n, row = at / push->n % push->m, batch = at / push->n / push->m;
     size_t a = row * push->a_row, b = column * push->b_column;
@@ -101,18 +83,18 @@ static struct sample compute_product(const struct subject *subject, size_t at)
         b += batch % push->batch_dims[i] * push->b_batch[i];
         batch /= push->batch_dims[i];
     }
-    struct sample sample = {product->bias ? (double)subject->inputs[2][column] : 0, 0};
+    struct vk_sample sample = {product->bias ? (double)sampled->inputs[2][column] : 0, 0};
     sample.size = fabs(sample.sum);
     for (size_t k = 0; k < push->k; k++)
-        add_product(&sample, (double)subject->inputs[0][a + k * push->a_column],
-                    (double)subject->inputs[1][b + k * push->b_row]);
+        add_product(&sample, (double)sampled->inputs[0][a + k * push->a_column],
+                    (double)sampled->inputs[1][b + k * push->b_row]);
     return sample;
 }
 
 // Applies the activation; returns NaN if it is none of the simple ones.
-static double apply_activation(const struct subject *subject, double value, size_t channel)
+static double apply_activation(const struct vk_sampled *sampled, double value, size_t channel)
 {
-    const struct vk_activation *activation = &subject->activation;
+    const struct vk_activation *activation = &sampled->activation;
     switch (activation->function) {
     case FN_NONE:
         return value;
@@ -120,26 +102,26 @@ static double apply_activation(const struct subject *subject, double value, size
         return fmin(fmax(value, (double)activation->low), (double)activation->high);
     case FN_LEAKY_RELU:
         return value >= 0 ? value
-                          : value * (double)(activation->prelu ? subject->slopes[channel]
+                          : value * (double)(activation->prelu ? sampled->slopes[channel]
                                                                : activation->low);
     default:
         return (double)NAN;
     }
 }
 
-static double find_error(const struct subject *subject, const float *y, double most)
+double vk_sample_error(const struct vk_sampled *sampled, const float *y, double most)
 {
     double largest = 0;
-    for (size_t i = 0; i < SAMPLES; i++) {
-        size_t at = i * STEP * (subject->count / SAMPLES + 1) % subject->count;
-        struct sample sample = subject->compute(subject, at);
+    for (size_t i = 0; i < sampled->samples; i++) {
+        size_t at = i * STEP * (sampled->count / sampled->samples + 1) % sampled->count;
+        struct vk_sample sample = sampled->compute(sampled, at);
         if (!(sample.size <= most))
             continue;
-        double wanted = apply_activation(subject, sample.sum, at % subject->channels);
+        double wanted = apply_activation(sampled, sample.sum, at % sampled->channels);
         if (isnan(wanted))
             return -1;
         double error = fabs((double)y[at] - wanted);
-        if (!(error <= (double)INFINITY) || isinf(error))
+        if (!isfinite(error))
             return (double)INFINITY;
         largest = fmax(largest, error / fmax(sample.size, 1e-30));
     }
@@ -150,26 +132,29 @@ double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const
                             const float *y, double most)
 {
     const struct vk_window *window = &conv->window;
-    const struct subject subject = {.node = conv,
-                                    .inputs = {x, bias},
-                                    .count = (size_t)conv->images * window->out_h * window->out_w *
-                                             window->out_c,
-                                    .channels = window->out_c,
-                                    .activation = conv->activation,
-                                    .slopes = conv->slopes,
-                                    .compute = compute_conv};
-    return find_error(&subject, y, most);
+    const struct vk_sampled sampled = {.node = conv,
+                                       .inputs = {x, bias},
+                                       .count = (size_t)conv->images * window->out_h *
+                                                window->out_w * window->out_c,
+                                       .channels = window->out_c,
+                                       .samples = SAMPLES,
+                                       .activation = conv->activation,
+                                       .slopes = conv->slopes,
+                                       .compute = compute_conv};
+    return vk_sample_error(&sampled, y, most);
 }
 
 double vk_product_sample_error(const struct vk_product *product, const float *a, const float *b,
                                const float *bias, const float *y, double most)
 {
     const struct vk_product_push *push = &product->push;
-    const struct subject subject = {.node = product,
-                                    .inputs = {a, b, bias},
-                                    .count = (size_t)product->batch * push->m * push->n,
-                                    .channels = push->n,
-                                    .activation = {product->function, push->low, push->high, false},
-                                    .compute = compute_product};
-    return find_error(&subject, y, most);
+    const struct vk_sampled sampled = {
+        .node = product,
+        .inputs = {a, b, bias},
+        .count = (size_t)product->batch * push->m * push->n,
+        .channels = push->n,
+        .samples = SAMPLES,
+        .activation = {product->function, push->low, push->high, false},
+        .compute = compute_product};
+    return vk_sample_error(&sampled, y, most);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/ops/sample.h"
 
 // The fewest rows and keys. With fewer, most invocations of a work group would be idle.
 #define LEAST 8u
@@ -177,16 +178,18 @@ enum inf_code vk_lower_attention(struct vk_lowering *lowering,
 
 // --- checking samples of results ---
 
-// The results that are checked lie this far apart, a prime number, and there are at most so many.
-#define SAMPLE_STEP 7919u
-#define SAMPLES     31u
+// The number of results that are checked. They are fewer than those of a convolution, because each
+// result depends on all keys.
+#define SAMPLES 31u
 
-// One result, and the sum of the absolute values of its terms.
-struct sample {
-    double result, size;
+// An attention, and how its mask is broadcast.
+struct masked {
+    const struct inf_attention *attention;
+    struct attention_push push;
 };
 
-// Returns the place in the mask for the first key of row `rest` of the scores, as attention.comp.
+// Returns the index in the mask of the number for the first key and row `rest` of the scores, as
+// attention.comp does.
 static size_t find_mask_row(const struct attention_push *push, size_t rest)
 {
     size_t at = 0;
@@ -197,55 +200,53 @@ static size_t find_mask_row(const struct attention_push *push, size_t rest)
     return at;
 }
 
-// Computes column `column` of row `row`, counted through all products. Weights are not divided by
-// their sum before the end; `largest` is the largest score so far.
-static struct sample compute_sample(const struct inf_attention *attention,
-                                    const struct attention_push *push,
-                                    const float *const operands[4], size_t row, size_t column)
+// Computes one result. Rows are counted through all products. Weights are divided by their sum at
+// the end; `largest` is the largest score so far.
+static struct vk_sample compute_result(const struct vk_sampled *sampled, size_t at)
 {
+    const struct masked *masked = sampled->node;
+    const struct inf_attention *attention = masked->attention;
+    size_t row = at / attention->width, column = at % attention->width;
     size_t product = row / attention->rows, count = attention->key_count, depth = attention->depth;
-    const float *q = operands[0] + row * depth;
-    const float *keys = operands[1] + product * count * depth;
-    const float *values = operands[2] + product * count * attention->width + column;
+    const float *q = sampled->inputs[0] + row * depth;
+    const float *keys = sampled->inputs[1] + product * count * depth;
+    const float *values = sampled->inputs[2] + product * count * attention->width + column;
+    const float *mask = sampled->inputs[3];
     double largest = -(double)INFINITY, total = 0;
-    struct sample sample = {0, 0};
+    struct vk_sample sample = {0, 0};
     for (size_t key = 0; key < count; key++) {
         double score = 0;
         for (size_t d = 0; d < depth; d++)
             score += (double)q[d] *
                      (double)keys[attention->keys_by_row ? key * depth + d : d * count + key];
         score *= (double)attention->scale;
-        if (operands[3] != NULL)
-            score += (double)operands[3][find_mask_row(push, row) + key * push->mask_column];
+        if (mask != NULL)
+            score +=
+                (double)mask[find_mask_row(&masked->push, row) + key * masked->push.mask_column];
         double value = (double)values[key * attention->width];
         double factor = score > largest ? exp(largest - score) : 1;
         largest = fmax(largest, score);
         double weight = exp(score - largest);
         total = total * factor + weight;
-        sample.result = sample.result * factor + weight * value;
+        sample.sum = sample.sum * factor + weight * value;
         sample.size = sample.size * factor + weight * fabs(value);
     }
-    return (struct sample){sample.result / total, sample.size / total};
+    return (struct vk_sample){sample.sum / total, sample.size / total};
 }
 
 double vk_attention_sample_error(const struct inf_attention *attention,
                                  const struct inf_graph *graph, const float *const operands[4],
                                  const float *y, double most)
 {
-    struct attention_push push = {0};
-    size_t count = attention->products * attention->rows * attention->width;
-    double largest = 0;
-    (void)find_mask(&push, attention, graph);
-    for (size_t i = 0; i < SAMPLES; i++) {
-        size_t at = i * SAMPLE_STEP * (count / SAMPLES + 1) % count;
-        struct sample sample = compute_sample(attention, &push, operands, at / attention->width,
-                                              at % attention->width);
-        if (!(sample.size <= most))
-            continue;
-        double error = fabs((double)y[at] - sample.result);
-        if (!(error < (double)INFINITY))
-            return (double)INFINITY;
-        largest = fmax(largest, error / fmax(sample.size, 1e-30));
-    }
-    return largest;
+    struct masked masked = {.attention = attention};
+    (void)find_mask(&masked.push, attention, graph);
+    const struct vk_sampled sampled = {
+        .node = &masked,
+        .inputs = {operands[0], operands[1], operands[2], operands[3]},
+        .count = attention->products * attention->rows * attention->width,
+        .channels = attention->width,
+        .samples = SAMPLES,
+        .activation = {.function = FN_NONE},
+        .compute = compute_result};
+    return vk_sample_error(&sampled, y, most);
 }
