@@ -334,21 +334,23 @@ static enum inf_code check_results(const struct race *race, struct vk_shader_tim
     return INF_OK;
 }
 
-// Excludes the shaders of a program that computed wrongly.
-static void exclude_shaders(const struct race *race, const struct inf_program *base,
-                            const struct vk_shader_time *time)
+// Excludes the shaders of a candidate whose program computed wrongly.
+static void exclude_shaders(const struct race *race, const struct vk_shader_choice *candidate,
+                            const struct inf_program *base, const struct vk_shader_time *time)
 {
     const struct vk_program *program = (const struct vk_program *)base;
     inf_log(race->gpu->log, INF_LOG_ERROR,
             "a shader computes wrongly device=%s shader=%s node=\"%s\" error=%g",
             race->gpu->base.info.name, time->name, race->node->name, time->error);
-    // One of several shaders errs, and it is not known which. None of them is excluded.
-    if (strcmp(time->name, "nodes") == 0)
+    // If the nodes of an attention are wrong, it is not known which shader is wrong. None of their
+    // shaders is excluded.
+    if (candidate->method == VK_BY_NODES)
         return;
     for (uint32_t i = 0; i < program->list.count; i++)
         vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant);
 }
 
+// Checks a program and takes its shortest time. Leaves time->least_ns 0 if its results are wrong.
 static enum inf_code time_program(const struct race *race, struct inf_program *program,
                                   uint64_t best_ns, struct vk_shader_time *time,
                                   struct inf_error *err)
@@ -356,10 +358,8 @@ static enum inf_code time_program(const struct race *race, struct inf_program *p
     uint64_t spent_ns = 0, least_ns;
     INF_TRY(run_once(race, program, &least_ns, err)); // uploads the weights
     INF_TRY(check_results(race, time, err));
-    if (time->wrong) {
-        exclude_shaders(race, program, time);
+    if (time->wrong)
         return INF_OK;
-    }
     for (uint32_t i = 0; i < RUNS_MAX && spent_ns < RUNS_NS; i++) {
         uint64_t time_ns;
         INF_TRY(run_once(race, program, &time_ns, err));
@@ -375,14 +375,16 @@ static enum inf_code time_program(const struct race *race, struct inf_program *p
 static enum inf_code try_candidate(const struct race *race, uint32_t index, uint64_t best_ns,
                                    struct vk_shader_time *time, struct inf_error *err)
 {
+    const struct vk_shader_choice *candidate = &race->candidates.list[index];
     struct inf_program *program = NULL;
     *time = (struct vk_shader_time){.error = -1};
-    vk_shader_choice_print(&race->candidates.list[index], time->name);
-    INF_TRY(vk_program_compile_choice(&program, &race->gpu->base, &race->segment,
-                                      &race->candidates.list[index], err));
+    vk_shader_choice_print(candidate, time->name);
+    INF_TRY(vk_program_compile_choice(&program, &race->gpu->base, &race->segment, candidate, err));
     program->device = &race->gpu->base;
     program->slots = 1;
     enum inf_code code = time_program(race, program, best_ns, time, err);
+    if (time->wrong)
+        exclude_shaders(race, candidate, program, time);
     vk_program_destroy(program);
     return code;
 }

@@ -295,6 +295,31 @@ Test(vulkan_attention, is_raced_against_its_nodes_and_checked)
     inf_device_unref(&device);
 }
 
+Test(vulkan_attention, excludes_its_own_shader_but_not_those_of_its_nodes_if_results_are_wrong)
+{
+    struct inf_device *device = open_with_races();
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    struct vk_shader_time times[VK_SHADER_CANDIDATES];
+    struct whole whole;
+    uint32_t count;
+    uint64_t key;
+    whole_init(&whole, &samples[2], INF_PRECISION_FP32);
+    // No result is this exact, so that both candidates count as wrong.
+    gpu->race_error_max = -1e-30;
+    cr_assert_eq(
+        vk_shader_race_node(times, &count, &key, device, &whole.segment, whole.last, true, NULL),
+        INF_OK);
+    cr_assert_eq(count, 2u);
+    for (uint32_t i = 0; i < count; i++) {
+        cr_expect(times[i].wrong, "%s", times[i].name);
+        cr_expect_eq(times[i].least_ns, 0u);
+    }
+    cr_assert_eq(gpu->broken.count, 1u);
+    cr_expect_eq(gpu->broken.list[0].shader, INF_SHADER_ATTENTION);
+    whole_fini(&whole);
+    inf_device_unref(&device);
+}
+
 Test(vulkan_attention, is_computed_as_its_race_found)
 {
     struct inf_device *device = open_with_races();
