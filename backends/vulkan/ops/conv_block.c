@@ -3,7 +3,6 @@
 // results together: conv_block.comp, conv_matrix.comp and conv_split.comp. These files describe the
 // algorithms.
 #include "backends/vulkan/ops/conv_strips.h"
-#include "backends/vulkan/ops/product.h"
 
 // A shader, and what a work group of it computes.
 struct group_shader {
@@ -139,8 +138,7 @@ enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product
                            const struct vk_shader_choice *choice, bool *out_built,
                            struct inf_error *err)
 {
-    const struct inf_node *node = lowering->node;
-    const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
+    const struct inf_attrs_matmul *attrs = &lowering->node->attrs.matmul;
     struct vk_product_push push = product->push;
     const struct group_shader group = choice->method == VK_BY_MATRICES
                                           ? describe_matrices(lowering->gpu, choice, true)
@@ -153,17 +151,8 @@ enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product
                      !attrs->transpose_a, attrs->transpose_b, b_vector, product->bias,
                      group.last_constant, group.subgroup, group.matrices.m, group.matrices.n,
                      group.matrices.k},
-                    .group_size = group.invocations},
-        .cost = (uint64_t)product->batch * push.m * push.n * push.k};
-    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[0], err));
-    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[1], err));
-    // If there is no bias, bind another operand in its place, because the binding must not be
-    // empty. The shader does not read it.
-    INF_TRY(vk_bind_value(lowering, &dispatch, node->inputs[product->bias ? 2 : 1], err));
-    vk_read_through_view(lowering, &dispatch, 0, a_vector);
-    vk_read_through_view(lowering, &dispatch, 1, b_vector);
-    vk_read_through_view(lowering, &dispatch, 2, false);
-    INF_TRY(vk_bind_value(lowering, &dispatch, node->outputs[0], err));
+                    .group_size = group.invocations}};
+    INF_TRY(vk_product_bind(lowering, &dispatch, product, a_vector, b_vector, err));
     *out_built = vk_can_build(lowering, &dispatch);
     if (!*out_built)
         return INF_OK;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the shaders of convolutions whose weights are in blocks of four output channels.
+// Helpers for the shaders of convolutions whose weights are in blocks of four output channels, and
+// for those of them that also compute products of two tensors.
 #ifndef INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 #define INF_BACKENDS_VULKAN_OPS_CONV_STRIPS_H
 
-#include "backends/vulkan/ops/product.h"
 #include "backends/vulkan/ops/shader_choice.h"
 
 // Returns the number of pixels that one invocation computes by the fixed rule, for rows of `width`
@@ -40,5 +40,9 @@ enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *con
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                             const struct vk_shader_choice *choice, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;
+// Emits conv_block.comp, in 16 bits or not, or conv_matrix.comp for a product of two tensors.
+enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
+                           const struct vk_shader_choice *choice, bool *out_built,
+                           struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -6,8 +6,6 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-struct vk_shader_choice;
-
 // The push constants of shaders/lib/product.glsl.
 struct vk_product_push {
     uint32_t count;
@@ -28,10 +26,16 @@ struct vk_product {
     bool bias;
 };
 
-// Emits conv_block.comp or conv_matrix.comp for two tensors, with the sizes of the choice. If the
-// driver cannot build it, emits nothing and sets *out_built to false.
-enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
-                           const struct vk_shader_choice *choice, bool *out_built,
-                           struct inf_error *err) INF_NODISCARD;
+// Describes the product of two tensors that the node computes.
+//
+// INF_UNSUPPORTED  too many batch axes, or an activation that no shader has.
+enum inf_code vk_product_describe(const struct vk_lowering *lowering, struct vk_product *product,
+                                  struct inf_error *err) INF_NODISCARD;
+
+// Binds the operands and the result to the dispatch of a shader, and sets its cost. `a_vector` and
+// `b_vector` say whether the shader reads vectors of four numbers of a and b.
+enum inf_code vk_product_bind(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                              const struct vk_product *product, bool a_vector, bool b_vector,
+                              struct inf_error *err) INF_NODISCARD;
 
 #endif
