@@ -15,6 +15,8 @@ READS(1, b)
 READS(2, bias)
 WRITES(3, y)
 
+#include "lib/block_store.glsl"
+
 // The rows of the block and its columns are copied in the same way. A slice has `count` of them, in
 // vectors of four neighbours.
 #define ACROSS_A ROWS
@@ -106,18 +108,7 @@ void store_sums(uint row, uint block, vec4 result)
 {
     if (row >= p.m || block * 4 >= p.n)
         return;
-#if defined(F16) && defined(HALF)
-    // The activation may make it finite again.
-    if (!all(lessThan(abs(result), vec4(3.0e38))))
-        status[STATUS_OVERFLOWED] = 1;
-#endif
+    report_overflow(result);
     result = activate4(ACTIVATION, result, vec4(p.low), p.high);
-    uint to = (batch * p.m + row) * p.n + block * 4;
-    if (Y_VECTOR) {
-        put_y4(to / 4, result);
-    } else {
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (block * 4 + i < p.n)
-                put_y(to + i, result[i]);
-    }
+    store_vector((batch * p.m + row) * p.n, block, p.n, result);
 }

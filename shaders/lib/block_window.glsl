@@ -36,6 +36,7 @@ WRITES(4, y)
 #include "lib/source.glsl"
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
+#include "lib/block_store.glsl"
 
 // A slice has PARTS vectors of four values of k for each pixel. Each invocation copies COPIES of
 // these vectors.
@@ -125,21 +126,10 @@ void store_sums(uint pixel, uint block, vec4 result)
     uint blocks = p.blocks;
     if (pixel >= p.strips || block >= blocks)
         return;
-#if defined(F16) && defined(HALF)
-    // The activation may make it finite again.
-    if (!all(lessThan(abs(result), vec4(3.0e38))))
-        status[STATUS_OVERFLOWED] = 1;
-#endif
+    report_overflow(result);
     if (ADDED != ADDED_NOTHING)
         result += added_to(pixel, block * 4, p.added);
     vec4 low = PRELU ? bias[blocks + block] : vec4(p.low);
     result = activate4(ACTIVATION, result, low, p.high);
-    uint to = pixel * p.out_c + block * 4;
-    if (Y_VECTOR) {
-        put_y4(to / 4, result);
-    } else {
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            if (block * 4 + i < p.out_c)
-                put_y(to + i, result[i]);
-    }
+    store_vector(pixel * p.out_c, block, p.out_c, result);
 }
