@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, transposed convolution, and product with a constant matrix, with blocks of x and of
-// the weights in shared memory. A module built with PAIR multiplies two tensors, neither of which
-// is constant: a takes the place of x, b that of the weights. For GPUs, whose work groups share a
-// fast memory.
+// the weights in shared memory. A module built with PAIR multiplies two tensors: a takes the place
+// of x, and b takes the place of the weights. For GPUs, whose work groups share a fast memory.
 //
 // The problem: an invocation that computes a few results alone loads almost as many numbers as it
 // multiplies, and the loads of neighbouring invocations are the same.
@@ -26,7 +25,8 @@
 // that the error does not grow with the number of slices. A sum that leaves the range of 16 bits
 // becomes infinite, and is reported.
 //
-// lib/block_window.glsl and lib/block_pair.glsl copy slices and store results.
+// The functions that copy slices and store results are in lib/block_window.glsl for convolutions,
+// and in lib/block_pair.glsl for products of two tensors.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -61,13 +61,13 @@ const uint STRIDE = ROWS + 1;
 shared NUMBER from[DEPTH * STRIDE];
 shared VECTOR weights[DEPTH * COLUMNS];
 
-// Stores a vector of weights, number `column` of the block, for value `depth` of the slice.
+// Stores vector `column` of the weights of the block for value `depth` of the slice.
 void put_weights(uint depth, uint column, vec4 values)
 {
     weights[depth * COLUMNS + column] = VECTOR(values);
 }
 
-// Stores one weight: channel `channel` of the block for value `depth` of the slice.
+// Stores the weight of channel `channel` of the block for value `depth` of the slice.
 void put_weight(uint depth, uint channel, float value)
 {
     weights[depth * COLUMNS + channel / 4][channel % 4] = NUMBER(value);

@@ -19,9 +19,10 @@
 // vectors of them.
 //
 // Products are added in 32 bits. Values of the operands that are infinite in 16 bits give sums that
-// are not finite; the shader reports these as an overflow (STATUS_OVERFLOWED).
+// are not finite; the shader reports such sums as an overflow (STATUS_OVERFLOWED).
 //
-// lib/block_window.glsl and lib/block_pair.glsl copy slices and store results.
+// The functions that copy slices and store results are in lib/block_window.glsl for convolutions,
+// and in lib/block_pair.glsl for products of two tensors.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -61,13 +62,13 @@ shared float16_t from[DEPTH * STRIDE];
 shared float16_t weights[DEPTH * CHANNELS_STRIDE];
 shared float results[ROWS * RESULTS_STRIDE];
 
-// Stores one weight: channel `channel` of the block for value `depth` of the slice.
+// Stores the weight of channel `channel` of the block for value `depth` of the slice.
 void put_weight(uint depth, uint channel, float value)
 {
     weights[depth * CHANNELS_STRIDE + channel] = float16_t(value);
 }
 
-// Stores a vector of weights, number `column` of the block.
+// Stores vector `column` of the weights of the block for value `depth` of the slice.
 void put_weights(uint depth, uint column, vec4 values)
 {
     [[unroll]] for (uint i = 0; i < 4; i++)

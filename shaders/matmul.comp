@@ -26,8 +26,9 @@ void main()
     uint column = id % across * 4, row = id / across % down * 4;
     uint batch = id / across / down, a_at, b_at;
     find_matrices(batch, a_at, b_at);
-    // Vectors, because an array of four would get the type, with its stride, of those in the push
-    // constants, which SPIR-V forbids.
+    // These variables are vectors, because the compiler gives local arrays of four numbers the type
+    // of the arrays in the push constants. That type has a stride, which SPIR-V forbids for local
+    // variables.
     const uvec4 next = uvec4(0, 1, 2, 3);
     uvec4 rows = a_at + min(row + next, uvec4(p.m - 1)) * p.a_row;
     uvec4 columns = b_at + min(column + next, uvec4(p.n - 1)) * p.b_column;

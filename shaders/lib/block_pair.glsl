@@ -1,6 +1,6 @@
-// A product of two tensors for shaders whose work groups compute a block of results together. Has
-// the functions of lib/block_window.glsl, which also says what the shader defines before: the rows
-// of a are the pixels, the columns of b the channels.
+// A product of two tensors for shaders whose work groups compute a block of results together. This
+// file has the functions of lib/block_window.glsl, which describes them and lists what the shader
+// must define. In the names, a pixel is a row of a, and a channel is a column of b.
 #include "lib/product.glsl"
 
 layout(constant_id = 3) const bool A_VECTOR = false; // four neighbours in a are a vector
@@ -17,8 +17,7 @@ WRITES(3, y)
 
 #include "lib/block_store.glsl"
 
-// The rows of the block and its columns are copied in the same way. A slice has `count` of them, in
-// vectors of four neighbours.
+// The number of rows of a and of columns of b in a block.
 #define ACROSS_A ROWS
 #define ACROSS_B (COLUMNS * 4)
 
@@ -40,10 +39,18 @@ uint count_terms()
     return p.k;
 }
 
-// Generates a loop over the vectors of four neighbours of a slice: `count` rows or columns, which
-// begin at number `begin` of `end`, by DEPTH values of k. Neighbours are values of k if BY_K is
-// true. Invocations next to each other load vectors next to each other. `put(depth, at, value)`
-// stores a value, `put4(depth, at / 4, vector)` four neighbouring rows or columns.
+// Generates the loop that copies a slice of a or of b: DEPTH values of k, from `k` on, of `count`
+// rows of a or columns of b, from `begin` on. The copied numbers are 0 for values of k from `total`
+// on, and for rows or columns from `end` on.
+//
+// The loop copies vectors of four numbers that are neighbours in memory. They belong to one row (or
+// column) and four values of k if BY_K is true, else to four rows (or columns) and one value of k.
+// Neighbouring invocations load neighbouring vectors.
+//
+// The operand has its first number at `start`, and `step` numbers between rows (or columns) if BY_K
+// is true, else between values of k. load(i) loads one number. If IS_VECTOR is true, load4(i) loads
+// the vectors. put(depth, at, value) stores a number, and put4(depth, at / 4, vector) stores four
+// neighbouring rows or columns.
 #define COPY_SLICE(count, begin, end, BY_K, IS_VECTOR, load, load4, start, step, put, put4)       \
     for (uint place = local; place < (count) * DEPTH / 4; place += GROUP) {                       \
         uint parts = BY_K ? DEPTH / 4 : (count) / 4;                                              \

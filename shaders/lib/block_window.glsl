@@ -14,9 +14,11 @@
 //   GROUP    invocations of the work group; divides ROWS * DEPTH / 4
 //   NUMBER   type of the numbers in `from`
 //   from     shared array; value k of a slice is at k * STRIDE + i for pixel i of the block
-//   put_weight(depth, channel, value), put_weights(depth, column, vector)
-//            store a weight, or four neighbouring channels of a vector, of a slice
-// It also declares the specialisation constant ACTIVATION.
+//   put_weight(depth, channel, value)
+//            stores the weight of one channel of the block for one value of k of the slice
+//   put_weights(depth, column, vector)
+//            stores the weights of the four channels of vector `column` of the block
+// The shader also declares the specialisation constant ACTIVATION.
 #include "lib/window.glsl"
 
 layout(constant_id = 3) const bool X_VECTOR = false; // the channels of x are a multiple of four
@@ -47,9 +49,9 @@ const uint COPIES = ROWS * PARTS / GROUP;
 uint image[COPIES], y_at[COPIES], x_at[COPIES];
 Picture picture;
 
-// Chooses the block of this work group: *first* is its first pixel, *tile* its first vector of four
-// channels. Chooses the pixels that invocation `local` copies; places behind the last pixel of y
-// get a copy of the last pixel. Returns false if there is no block for this work group.
+// Chooses the block of this work group: `first` is its first pixel, and `tile` its first vector of
+// four channels. Also chooses the pixels that invocation `local` copies; places behind the last
+// pixel of y get a copy of the last pixel. Returns false if there is no block for this work group.
 bool choose_block(uint local, out uint first, out uint tile)
 {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
@@ -72,8 +74,8 @@ uint count_terms()
     return (ONE_TAP ? 1 : p.kernel_h * p.kernel_w) * p.group_in;
 }
 
-// Copies values k to k + DEPTH - 1 of all pixels of the block to `from`. All invocations call it
-// together, each copies its part. Values from `total` on are 0.
+// Copies values k to k + DEPTH - 1 of all pixels of the block to `from`. All invocations call this
+// function together, and each copies its part. Values from `total` on are 0.
 void copy_pixels(uint local, uint k, uint total)
 {
     uint kernel_w = ONE_TAP ? 1 : p.kernel_w, group_in = p.group_in;
@@ -100,7 +102,8 @@ void copy_pixels(uint local, uint k, uint total)
     }
 }
 
-// Copies the weights for these values of k, from vector `tile` on.
+// Copies the weights for values k to k + DEPTH - 1 and for the vectors of the block from `tile` on.
+// All invocations call this function together, and each copies its part.
 void copy_weights(uint local, uint tile, uint k, uint total)
 {
     uint blocks = p.blocks;
@@ -112,7 +115,8 @@ void copy_weights(uint local, uint tile, uint k, uint total)
     }
 }
 
-// Returns the biases of a vector of channels. Behind the last one, returns any numbers.
+// Returns the biases of vector `block` of four channels; arbitrary numbers if there is no such
+// vector.
 vec4 load_bias(uint block)
 {
     return bias[min(block, p.blocks - 1)];

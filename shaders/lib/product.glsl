@@ -1,4 +1,4 @@
-// The push constants of a product of two tensors: y[i] = a[i] * b[i] for each i of a batch.
+// The push constants of a product of two tensors: y[i] = a[i] * b[i] for each matrix i of a batch.
 layout(push_constant) uniform Product {
     uint count; // invocations, or work groups if these compute blocks
     uint m, n, k;
@@ -10,7 +10,7 @@ layout(push_constant) uniform Product {
     float low, high;
 } p;
 
-// Finds the first elements of matrix `batch` in a and in b.
+// Sets a_at and b_at to the indices of the first elements of matrix `batch` in a and in b.
 void find_matrices(uint batch, out uint a_at, out uint b_at)
 {
     a_at = 0;

@@ -44,9 +44,9 @@ struct vk_gpu {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t queue_family;
     uint32_t group_size;   // number of invocations in a work group
-    bool unified;          // true: the host can see the memory of weights and arenas
+    bool unified;          // true: the host can see the memory of weights and of arenas
     uint32_t local_type;   // memory type of arenas
-    uint32_t weights_type; // memory type of weights
+    uint32_t weights_type; // memory type of weights, unless the driver refuses buffers in it
     uint32_t host_type;    // memory type of buffers that the host reads and writes
     // Number of valid bits in a GPU timestamp; 0: no timestamps, so no profile.
     uint32_t timestamp_bits;
@@ -121,7 +121,7 @@ struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation);
 // next device may be created.
 void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
 
-// Opens the records of races, whose winners vk_conv_choose() uses. On failure there are none.
+// Opens the records of races. vk_shader_choose() uses the winners. On failure there are no records.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code vk_gpu_open_races(struct vk_gpu *gpu,

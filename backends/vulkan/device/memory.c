@@ -72,8 +72,9 @@ static uint64_t heap_bytes(const VkPhysicalDeviceMemoryProperties *memory, uint3
 }
 
 // Chooses the memory type of weights. If the host can see all memory of a discrete GPU (resizable
-// BAR), it writes weights there without a staging buffer. Without resizable BAR, visible memory of
-// the GPU is a heap of 256 MB, which other programs need too.
+// BAR), weights lie in visible memory, and the host writes them without a staging buffer. Without
+// resizable BAR, the visible memory of the GPU is a heap of usually 256 MB, which is left to other
+// programs.
 static uint32_t choose_weights_type(const struct vk_gpu *gpu, VkMemoryPropertyFlags visible)
 {
     uint32_t type = find_type(&gpu->memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | visible);

@@ -82,7 +82,7 @@ struct vk_lowering {
     const struct vk_shader_choice *forced;
     // Receives the candidates if there is a choice and the GPU has races; NULL: not wanted.
     struct vk_shader_candidates *candidates;
-    // Winners that were recorded by this time are used; 0: all (struct inf_kernel_races).
+    // Only winners that were recorded by this time are used (struct inf_kernel_races); 0: all are.
     uint64_t known_until_ns;
     bool half_weights; // true: weights may be kept in 16 bits
     bool lowers;       // set by vk_emit_dispatch(): true if an operand of the node is 16-bit

@@ -14,12 +14,13 @@ static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows,
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// Products with fewer rows or columns than this are not computed in blocks, of which most would be
-// computed in vain.
+// Products with fewer rows or columns than this are not computed in blocks, because most of a block
+// would be computed in vain.
 #define BLOCK_SIDE_MIN 8u
 
-// Returns true if products may be computed in 16 bits: the precision allows it, and the shaders can
-// report what does not fit, because an operand is 16-bit. In a race all of them are.
+// Returns true if the product may be computed in 16 bits. The precision must allow it. An operand
+// or the result must be 16-bit, because otherwise the shaders cannot report numbers that do not fit
+// in 16 bits. In a race the operands are 16-bit.
 static bool may_use_half(const struct vk_lowering *lowering)
 {
     const struct inf_node *node = lowering->node;
@@ -31,8 +32,8 @@ static bool may_use_half(const struct vk_lowering *lowering)
     return lowering->half_weights && lowering->gpu->half_arithmetic && half;
 }
 
-// Chooses the shader for a product of two tensors. The rule is the one that was measured, on
-// llvmpipe; races find the others.
+// Chooses the shader for a product of two tensors. The rule is matmul.comp, which was measured on
+// llvmpipe. Only races choose the other shaders.
 static struct vk_shader_choice choose_shader(const struct vk_lowering *lowering,
                                              const struct vk_product *product)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of two tensors that is being lowered, shared by all its shaders. matmul.c chooses the
+// Describes a product of two tensors for all shaders that can compute it. matmul.c chooses the
 // shader.
 #ifndef INF_BACKENDS_VULKAN_OPS_PRODUCT_H
 #define INF_BACKENDS_VULKAN_OPS_PRODUCT_H

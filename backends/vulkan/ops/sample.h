@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks samples of what a shader computed against sums in double.
+// Compares samples of the results of a shader with sums in double.
 //
 // All functions return the largest error of a sample, divided by the sum of the absolute values of
-// its terms, or infinity if a result is not finite. A result is not checked if that sum is above
-// `most`, the largest number that the shader can store, or not finite: a shader may then give
-// infinity or NaN.
+// its terms. They return infinity if a checked result is not finite. A result is not checked if
+// that sum is not finite or is above `most`, the largest number that the shader can store, because
+// the shader may then give infinity or NaN.
 #ifndef INF_BACKENDS_VULKAN_OPS_SAMPLE_H
 #define INF_BACKENDS_VULKAN_OPS_SAMPLE_H
 

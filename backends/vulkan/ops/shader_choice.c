@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names shaders, and finds which one a node uses.
+// Names shaders, and chooses the shader of a node.
 #include "backends/vulkan/ops/shader_choice.h"
 
 #include <stdio.h>

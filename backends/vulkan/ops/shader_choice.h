@@ -28,11 +28,14 @@ enum vk_shader_method {
 // A shader with the sizes that it can be built for.
 struct vk_shader_choice {
     enum vk_shader_method method;
-    // Of an invocation; for products of two tensors, rows. MATRICES: the rows of matrices of a
-    // subgroup. 0 for methods that do not have this size.
+    // The number of pixels that an invocation computes; for products of two tensors, of rows.
+    // MATRICES: the number of rows of matrices that a subgroup computes. 0: the method has no such
+    // size.
     uint32_t pixels;
-    // BLOCKS and BLOCKS_F16: the vectors of channels of an invocation. MATRICES: the columns of
-    // matrices of a subgroup. DEPTHWISE: its rows. SPLIT: the invocations that add a sum. Else 0.
+    // BLOCKS and BLOCKS_F16: the number of vectors of channels that an invocation computes.
+    // MATRICES: the number of columns of matrices that a subgroup computes. DEPTHWISE: the number
+    // of rows that an invocation computes. SPLIT: the number of invocations that add a sum. 0: the
+    // method has no such size.
     uint32_t vectors;
 };
 
@@ -43,7 +46,7 @@ enum vk_race_subject {
     VK_RACE_ATTENTION
 };
 
-// The most candidates of a node.
+// The largest number of candidates of a node.
 #define VK_SHADER_CANDIDATES 24u
 
 // The candidates for a node, the choice of the fixed rule first. Filled by the function that lowers
@@ -52,7 +55,7 @@ struct vk_shader_candidates {
     uint64_t key; // under which the winner is recorded; 0: there is no choice
     uint32_t count;
     struct vk_shader_choice list[VK_SHADER_CANDIDATES];
-    // What is computed, as it is lowered.
+    // The node as it is lowered: the member of the union that `subject` names.
     enum vk_race_subject subject;
     union {
         struct vk_conv conv;
@@ -64,13 +67,14 @@ struct vk_shader_candidates {
 // Writes the name of a choice, such as "blocks_4_2".
 void vk_shader_choice_print(const struct vk_shader_choice *choice, char text[INF_RACE_WINNER_TEXT]);
 
-// Returns the key under which the winner is recorded for a node that `parts` describe, `size_bytes`
-// bytes; 0 if the GPU has no races.
+// Returns the key under which the winner for a node is recorded; 0 if the GPU has no races. The
+// `size_bytes` bytes of `parts` describe the node.
 uint64_t vk_shader_key(const struct vk_lowering *lowering, const void *parts, size_t size_bytes);
 
-// Chooses how the node is computed: as the lowering context demands, or as a race found out, or by
-// `rule`. All of the `count` candidates must be possible; `rule` may be one of them. If the
-// lowering context asks for the candidates and `key` is not 0, lists them there, `rule` first.
+// Chooses how the node is computed: as the lowering context demands, else by the recorded winner,
+// else by `rule`. Every one of the `count` candidates must be possible; `rule` may be one of them.
+// If the lowering context asks for the candidates and `key` is not 0, lists them there, `rule`
+// first.
 struct vk_shader_choice vk_shader_choose(const struct vk_lowering *lowering, uint64_t key,
                                          struct vk_shader_choice rule,
                                          const struct vk_shader_choice *candidates, uint32_t count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers an attention to one dispatch. backends/device/attention_nodes.h finds its nodes.
+// Chooses between one dispatch for an attention and its nodes one by one, and lowers an attention
+// to one dispatch. backends/device/attention_nodes.h finds its nodes.
 #include "backends/vulkan/program/attention.h"
 
 #include <math.h>
@@ -86,7 +87,7 @@ static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
 {
     static const struct vk_shader_choice list[] = {{VK_BY_ATTENTION, 0, 0}, {VK_BY_NODES, 0, 0}};
     struct attention_push push = {0};
-    find_mask(&push, attention, lowering->graph);
+    (void)find_mask(&push, attention, lowering->graph);
     const uint32_t parts[] = {(uint32_t)attention->products,
                               (uint32_t)attention->rows,
                               (uint32_t)attention->key_count,

@@ -8,14 +8,15 @@
 #include "backends/vulkan/ops/shader_choice.h"
 
 // Finds the attention whose last node is `node`, if one dispatch computes it. Returns false if
-// there is none, or if the GPU computes its nodes one by one: as `forced` says, or as a race found
-// out, or by the rule. `forced` may be NULL or a choice for other nodes.
+// there is no such attention, or if the GPU computes its nodes one by one. `forced` decides between
+// the two; if it is NULL or a choice for another kind of node, the recorded winner or the rule
+// decides.
 bool vk_attention_find(struct inf_attention *attention, struct vk_gpu *gpu,
                        const struct inf_segment *segment, uint32_t node,
                        const struct vk_shader_choice *forced);
 
 // Returns the last node of the attention whose dispatch computes `node` too; INF_NODE_NONE if there
-// is none, or if `node` is itself the last node.
+// is none, or if `node` is itself the last node. `forced` is as for vk_attention_find().
 uint32_t vk_attention_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node,
                           const struct vk_shader_choice *forced);
 
@@ -26,8 +27,8 @@ bool vk_attention_is_choice(const struct vk_shader_choice *choice);
 // vk_shader_choose() does: one dispatch, and the nodes one by one.
 void vk_attention_list(const struct vk_lowering *lowering, const struct inf_segment *segment);
 
-// Checks some results of an attention, as ops/sample.h describes. `operands` are the queries, keys,
-// values and mask.
+// Checks samples of the results of an attention, as ops/sample.h describes. `operands` are the
+// queries, keys, values and mask; the mask may be NULL.
 double vk_attention_sample_error(const struct inf_attention *attention,
                                  const struct inf_graph *graph, const float *const operands[4],
                                  const float *y, double most);

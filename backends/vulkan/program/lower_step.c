@@ -8,8 +8,8 @@
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/residual.h"
 
-// Returns the later node whose step computes `node` too, if the way to compute an attention is
-// `forced`; INF_NODE_NONE if there is none.
+// Returns the later node whose step computes `node` too; INF_NODE_NONE if there is none. `forced`
+// is the choice for an attention, as for vk_attention_end().
 static uint32_t find_end(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node,
                          const struct vk_shader_choice *forced)
 {
@@ -39,7 +39,7 @@ enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segme
         return INF_OK;
     if (vk_attention_find(&attention, gpu, segment, node, lowering->forced))
         return vk_lower_attention(lowering, &attention, err);
-    // The nodes of an attention are computed as they always are.
+    // The choice was about the attention. Its nodes are lowered by their own winners or rules.
     if (vk_attention_is_choice(lowering->forced))
         lowering->forced = NULL;
     if (vk_residual_find(&residual, gpu, segment, node))

@@ -20,9 +20,9 @@ enum inf_code vk_program_supports(struct inf_device *device, const struct inf_gr
 enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,
                                  const struct inf_segment *segment, uint32_t flags,
                                  struct inf_error *err);
-// Compiles a segment of one node, or of an attention, for a race: it is computed as `forced` says,
-// or by another shader if the driver cannot build that one. If `forced` is NULL, compiles any
-// segment as vk_program_compile() does.
+// Compiles a segment for a race. The segment is one node or the nodes of one attention, which are
+// computed as `forced` says, or by other shaders if the driver cannot build that choice. If
+// `forced` is NULL, compiles any segment as vk_program_compile() does.
 enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct inf_device *device,
                                         const struct inf_segment *segment,
                                         const struct vk_shader_choice *forced,

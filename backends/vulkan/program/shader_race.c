@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles each candidate as a program of its own, checks what it computes from random numbers, and
-// takes its shortest time. The GPU's own timestamps are used if it has them, so
-// that the time of a submission does not count.
+// takes its shortest time. The GPU's own timestamps are used if it has them, so that the time of a
+// submission does not count.
 #include "backends/vulkan/program/shader_race.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@
 #define FLOAT_MOST 1e37
 #define HALF_MOST  6e4
 
-// The most tensors that a race draws.
+// The largest number of tensors that a race fills with random numbers.
 #define TENSORS_MAX 4u
 
 // A tensor that the candidates read or write.
@@ -40,14 +40,14 @@ struct tensor {
     uint32_t value;
     size_t count; // elements
     struct inf_buffer *buffer;
-    float *floats; // its elements on the host, if the candidates read it
+    float *floats; // its elements on the host; NULL: the candidates do not read it
 };
 
 // The values that the candidates of one node, or of one attention, read and write.
 struct race {
     struct vk_gpu *gpu;
     const struct inf_graph *graph;
-    const struct inf_node *node;         // of an attention, the last one
+    const struct inf_node *node;         // the node that races, or the last one of the attention
     struct inf_segment segment;          // the node alone, or the nodes of the attention
     uint32_t nodes[INF_ATTENTION_NODES]; // of the segment
     bool *lowered;                       // indexed by value; NULL: all values are 32-bit
@@ -90,8 +90,8 @@ static enum inf_code alloc_tensor(struct race *race, struct tensor *tensor, uint
     return INF_OK;
 }
 
-// Allocates the tensor that an input of the candidates is, and draws its elements. An input that is
-// a constant or was already added has no tensor of its own.
+// Allocates a tensor for an input of the candidates, and draws its elements. Does nothing if the
+// input is absent, is a constant or was already added.
 static enum inf_code add_input(struct race *race, uint32_t value, struct inf_error *err)
 {
     if (value == INF_VALUE_NONE || race->graph->values[value].data != NULL ||
@@ -109,7 +109,7 @@ static enum inf_code add_input(struct race *race, uint32_t value, struct inf_err
 }
 
 // Allocates the results of the nodes of an attention, and draws its inputs. Reshapes between the
-// nodes are not computed: their results lie where their inputs do.
+// nodes have no step: the result of a reshape is bound to the buffer of its input.
 static enum inf_code alloc_attention(struct race *race, struct inf_error *err)
 {
     const struct inf_attention *attention = &race->candidates.attention;
@@ -189,8 +189,8 @@ static void race_fini(struct race *race)
     free(race->lowered);
 }
 
-// Lists the candidates for node `node`, or if `attention` is true for the attention that ends
-// there. Sets candidates->key to 0 if there is no choice. Returns true if tensors are 16-bit.
+// Lists the candidates for node `node`; if `attention` is true, for the attention whose last node
+// it is. Sets candidates->key to 0 if there is no choice. Returns true if tensors are 16-bit.
 static bool list_candidates(struct vk_shader_candidates *candidates, struct inf_device *device,
                             const struct inf_segment *segment, uint32_t node, bool attention)
 {
@@ -205,7 +205,7 @@ static bool list_candidates(struct vk_shader_candidates *candidates, struct inf_
     return lowering.half_weights;
 }
 
-// Fills in the segment whose programs race.
+// Fills in the segment that all candidates compile.
 static void choose_nodes(struct race *race, uint32_t node)
 {
     const struct inf_attention *attention = &race->candidates.attention;

@@ -18,16 +18,17 @@ struct vk_shader_time {
     bool wrong; // true: the error is too large
 };
 
-// Returns the key under which the winner for node `node` of the segment is recorded, or if
-// `attention` is true for the attention whose last node it is; 0 if there are fewer than two
-// candidates or the GPU has no races.
+// Returns the key under which the winner for node `node` of the segment is recorded; 0 if there are
+// fewer than two candidates or the GPU has no races. If `attention` is true, the key is that of the
+// attention whose last node is `node`.
 uint64_t vk_shader_race_key(struct inf_device *device, const struct inf_segment *segment,
                             uint32_t node, bool attention);
 
-// Runs all candidates for node `node` of the segment, or if `attention` is true for the attention
-// whose last node it is. *out_count is their number, 0 if there is no choice or the GPU has no
-// races. A candidate that computes wrongly is excluded on this GPU from then on, and logged.
-// *out_key is the key under which the winner is recorded.
+// Runs all candidates for node `node` of the segment; if `attention` is true, for the attention
+// whose last node is `node`. *out_count is their number, 0 if there is no choice or the GPU has no
+// races. *out_key is the key under which the winner is recorded. A candidate that computes wrongly
+// is logged. Its shaders are excluded on this GPU from then on, except if the candidate is the
+// nodes of an attention.
 enum inf_code vk_shader_race_node(struct vk_shader_time times[VK_SHADER_CANDIDATES],
                                   uint32_t *out_count, uint64_t *out_key, struct inf_device *device,
                                   const struct inf_segment *segment, uint32_t node, bool attention,
