@@ -225,7 +225,8 @@ static struct inf_device *open_with_races(void)
 struct whole {
     struct inf_graph *graph;
     struct inf_readers *readers;
-    uint32_t nodes[16], last; // the last node
+    uint32_t nodes[16];
+    uint32_t last; // the last node
     struct inf_segment segment;
 };
 
@@ -373,7 +374,7 @@ Test(vulkan_attention, is_chosen_by_the_winners_that_were_known_when_the_compila
     inf_device_unref(&device);
 }
 
-// One race for each product, and one for the attention.
+// There is one race for each of the two products, and one for the attention.
 Test(vulkan_attention, is_raced_when_a_segment_is)
 {
     struct inf_device *device = open_with_races();

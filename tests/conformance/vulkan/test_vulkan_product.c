@@ -20,10 +20,10 @@
 
 // How the batches of the operands are broadcast.
 enum batch {
-    ALIKE,    // [2][3] products of own matrices
-    ONE_B,    // all products share b
-    CROSSED,  // a is [2][1], b is [3]
-    CONSTANT, // a is a constant
+    ALIKE,    // a and b both have batch axes [2][3]
+    ONE_B,    // a has batch axes [2][3], and b has none
+    CROSSED,  // a has batch axes [2][1], and b has [3]
+    CONSTANT, // as ALIKE, and a is a constant
 };
 
 // A product of [m][k] and [k][n] that is tested.
@@ -36,8 +36,8 @@ struct sample {
     bool absent_bias; // true: the node has an input for a bias, which is absent
 };
 
-// The sizes of blocks are 8 to 64 rows by 32 to 128 columns, slices have 16 or 32 terms. Both ends
-// of them occur, and sizes that are no multiples of four.
+// Blocks have 8 to 64 rows and 32 to 128 columns, and slices have 16 or 32 terms. The samples have
+// sizes below and above these, and sizes that are no multiples of four.
 static const struct sample samples[] = {
     {"least", 8, 8, 1, false, false, false, ALIKE, INF_ACTIVATION_NONE},
     {"vectors", 36, 72, 20, false, false, false, ALIKE, INF_ACTIVATION_NONE},
@@ -161,8 +161,8 @@ static void list_candidates(struct vk_shader_candidates *candidates, const struc
     inf_graph_destroy(&graph);
 }
 
-// Runs the sample with each candidate of the method, or of any method if it is VK_METHODS. Returns
-// the number of candidates.
+// Runs the sample with each candidate of the method, or with all candidates if `method` is
+// VK_METHODS. Returns the number of candidates that ran.
 static uint32_t check_sample(const struct sample *sample, struct inf_device *device,
                              enum inf_precision precision, enum vk_shader_method method)
 {
@@ -291,7 +291,7 @@ Test(vulkan_product, is_raced_and_checked)
     reopen_races(device);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
         expect_raced(device, &samples[i], INF_PRECISION_FP32, 6, 1e-5);
-    // A product of two tensors, and one of a constant, which stays in 32 bits, and a tensor.
+    // One product of two tensors, and one of a tensor and a constant, which stays in 32 bits.
     if (gpu->half_storage && gpu->half_arithmetic) {
         expect_raced(device, &samples[1], INF_PRECISION_FP16, 9, 4e-3);
         expect_raced(device, &samples[INF_ARRAY_LENGTH(samples) - 1], INF_PRECISION_FP16, 9, 4e-3);
@@ -299,8 +299,8 @@ Test(vulkan_product, is_raced_and_checked)
     inf_device_unref(&device);
 }
 
-// In 16 bits no value of a product must be lost without a word: the shaders report it, or they are
-// no candidates.
+// Shaders that multiply in 16 bits can report a value that leaves the range of 16 bits only if an
+// operand or the result is 16-bit. Otherwise they must not be chosen.
 Test(vulkan_product, is_computed_in_32_bits_if_no_operand_is_16_bit)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -354,7 +354,7 @@ Test(vulkan_product, finds_results_that_are_wrong)
         cr_expect_gt(vk_product_sample_error(&product, a, b, bias, y, 1e37), 1e-3, "%zu", i);
         y[i] = NAN;
         cr_expect(isinf(vk_product_sample_error(&product, a, b, bias, y, 1e37)));
-        // Only sums up to 16 are checked: none.
+        // Only results whose sums are at most 16 are checked, and there are none.
         cr_expect_eq(vk_product_sample_error(&product, a, b, bias, y, 16), 0);
         y[i] = right;
     }

@@ -130,9 +130,9 @@ Test(vulkan, writes_weights_in_place_if_the_host_sees_all_memory)
     cr_expect_eq(none.weights_type, 0);
 }
 
-// A made-up driver, which lets storage buffers lie in some memory types only.
+// A made-up driver, which lets storage buffers lie only in some memory types.
 struct driver {
-    uint32_t allowed; // bit i: in memory type i
+    uint32_t allowed; // bit i is set: storage buffers may lie in memory type i
     uint32_t type;    // of the last allocation
     int buffers;      // number of buffers that exist
     char mapped;      // what the host sees of mapped memory
@@ -206,9 +206,9 @@ static bool evict_nothing(struct vk_device *device)
     return false;
 }
 
-// Allocates and frees a span on a made-up GPU with resizable BAR, whose driver lets storage buffers
-// lie in the memory types of `allowed`. Sets *out_type to the memory type of the span, and *out_seen
-// to true if the host sees it.
+// Allocates and frees a span on a made-up GPU with resizable BAR. Its driver lets storage buffers
+// lie in the memory types of `allowed`. Sets *out_type to the memory type of the last allocation,
+// and *out_seen to true if the host sees the span.
 static enum inf_code place_span(uint32_t allowed, enum vk_span_use use, uint32_t *out_type,
                                 bool *out_seen)
 {
