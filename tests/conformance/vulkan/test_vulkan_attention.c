@@ -211,13 +211,12 @@ Test(vulkan_attention, of_more_columns_than_the_shader_keeps_is_computed_node_by
     inf_device_unref(&device);
 }
 
-// Opens a device that computes attentions in one dispatch, with races whose winners are forgotten.
+// Opens a device that computes attentions in one dispatch and has races without winners.
 static struct inf_device *open_with_races(void)
 {
     struct inf_device *device = vulkan_open(NULL);
-    struct vk_gpu *gpu = (struct vk_gpu *)device;
-    gpu->attention_off = false;
-    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
+    ((struct vk_gpu *)device)->attention_off = false;
+    vulkan_reopen_races(device);
     return device;
 }
 
@@ -335,8 +334,7 @@ Test(vulkan_attention, is_computed_as_its_race_found)
         whole_fini(&whole);
         (void)run_sample(&samples[i], NULL, INF_PRECISION_FP32, &wanted, &count, &fused);
         for (uint32_t nodes = 0; nodes < 2; nodes++) {
-            inf_race_results_close(&gpu->races);
-            cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
+            vulkan_reopen_races(device);
             inf_race_results_fix(gpu->races, key, nodes != 0 ? "nodes" : "attention");
             (void)run_sample(&samples[i], device, INF_PRECISION_FP32, &y, &count, &fused);
             cr_expect_eq(fused, nodes == 0);

@@ -138,14 +138,6 @@ static void run_sample(struct outcome *outcome, const struct sample *sample,
     free(inputs[1]);
 }
 
-// Makes the GPU forget all winners.
-static void reopen_races(struct inf_device *device)
-{
-    struct vk_gpu *gpu = (struct vk_gpu *)device;
-    inf_race_results_close(&gpu->races);
-    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
-}
-
 static void list_candidates(struct vk_shader_candidates *candidates, const struct sample *sample,
                             struct inf_device *device, enum inf_precision precision)
 {
@@ -177,14 +169,14 @@ static uint32_t check_sample(const struct sample *sample, struct inf_device *dev
     char name[INF_RACE_WINNER_TEXT], what[INF_RACE_WINNER_TEXT + 64];
     uint32_t tried = 0;
     run_sample(&wanted, sample, NULL, INF_PRECISION_FP32);
-    reopen_races(device);
+    vulkan_reopen_races(device);
     list_candidates(&candidates, sample, device, precision);
     for (uint32_t i = 0; i < candidates.count; i++) {
         enum vk_shader_method own = candidates.list[i].method;
         if (method != VK_METHODS && own != method)
             continue;
         tried++;
-        reopen_races(device);
+        vulkan_reopen_races(device);
         vk_shader_choice_print(&candidates.list[i], name);
         inf_race_results_fix(((struct vk_gpu *)device)->races, candidates.key, name);
         run_sample(&outcome, sample, device, precision);
@@ -244,7 +236,7 @@ Test(vulkan_product, of_few_rows_or_columns_has_no_candidates)
         {"rows", 7, 64, 64, false, false, false, ALIKE, INF_ACTIVATION_NONE},
         {"columns", 64, 7, 64, false, false, false, ALIKE, INF_ACTIVATION_NONE}};
     struct inf_device *device = vulkan_open(NULL);
-    reopen_races(device);
+    vulkan_reopen_races(device);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(few); i++) {
         struct inf_graph *graph = make_graph(&few[i]);
         const uint32_t nodes[] = {PRODUCT};
@@ -288,7 +280,7 @@ Test(vulkan_product, is_raced_and_checked)
 {
     struct inf_device *device = vulkan_open(NULL);
     const struct vk_gpu *gpu = (struct vk_gpu *)device;
-    reopen_races(device);
+    vulkan_reopen_races(device);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
         expect_raced(device, &samples[i], INF_PRECISION_FP32, 6, 1e-5);
     // One product of two tensors, and one of a tensor and a constant, which stays in 32 bits.
@@ -309,7 +301,7 @@ Test(vulkan_product, is_computed_in_32_bits_if_no_operand_is_16_bit)
         cr_skip_test("the device has no 16-bit arithmetic");
     const struct sample *sample = &samples[1];
     struct vk_shader_candidates candidates;
-    reopen_races(device);
+    vulkan_reopen_races(device);
     list_candidates(&candidates, sample, device, INF_PRECISION_FP16);
     inf_race_results_fix(gpu->races, candidates.key, "blocksf16_4_1");
     struct inf_graph *graph = make_graph(sample);

@@ -181,14 +181,6 @@ static void expect_agrees(const struct sample *sample, const char *choice,
     free(outcome.y);
 }
 
-// Makes the GPU forget all winners. The directory is that of its cache files.
-static void reopen_races(struct inf_device *device)
-{
-    struct vk_gpu *gpu = (struct vk_gpu *)device;
-    inf_race_results_close(&gpu->races);
-    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
-}
-
 // Lists the candidates of the first convolution of the sample.
 static void list_candidates(struct vk_shader_candidates *candidates, const struct sample *sample,
                             struct inf_device *device, enum inf_precision precision)
@@ -212,10 +204,10 @@ static void check_sample(const struct sample *sample, struct inf_device *device,
     struct vk_shader_candidates candidates;
     char name[INF_RACE_WINNER_TEXT];
     run_sample(&wanted, sample, NULL, INF_PRECISION_FP32);
-    reopen_races(device);
+    vulkan_reopen_races(device);
     list_candidates(&candidates, sample, device, precision);
     for (uint32_t i = 0; i < candidates.count; i++) {
-        reopen_races(device);
+        vulkan_reopen_races(device);
         vk_shader_choice_print(&candidates.list[i], name);
         inf_race_results_fix(((struct vk_gpu *)device)->races, candidates.key, name);
         expect_agrees(sample, name, device, &wanted,
@@ -261,7 +253,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         struct vk_shader_candidates candidates;
         struct outcome wanted;
         char name[INF_RACE_WINNER_TEXT];
-        reopen_races(device);
+        vulkan_reopen_races(device);
         list_candidates(&candidates, &samples[i], device, INF_PRECISION_FP16);
         run_sample(&wanted, &samples[i], NULL, INF_PRECISION_FP32);
         // Test one size for each sample, because llvmpipe takes a second to compile one.
@@ -269,7 +261,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         for (uint32_t k = 0; k < candidates.count; k++) {
             if (candidates.list[k].method != VK_BY_MATRICES || size++ != tested % 3)
                 continue;
-            reopen_races(device);
+            vulkan_reopen_races(device);
             vk_shader_choice_print(&candidates.list[k], name);
             inf_race_results_fix(gpu->races, candidates.key, name);
             expect_agrees(&samples[i], name, device, &wanted, 0.1f);
@@ -336,7 +328,7 @@ Test(vulkan_race, times_and_checks_every_candidate)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct vk_shader_time times[VK_SHADER_CANDIDATES];
-    reopen_races(device);
+    vulkan_reopen_races(device);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
         struct inf_graph *graph = make_graph(&samples[i]);
         const uint32_t nodes[] = {0};
@@ -368,7 +360,7 @@ Test(vulkan_race, leaves_out_products_with_weights_in_blocks)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct inf_graph *graph = new_graph();
-    reopen_races(device);
+    vulkan_reopen_races(device);
     uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(20, 32));
     uint32_t numbers = add_constant(graph, INF_DTYPE_U8, INF_SHAPE(16, 1, 16), NULL);
     uint32_t scales = add_weights(graph, INF_SHAPE(16, 1));
@@ -419,7 +411,7 @@ Test(vulkan_race, is_run_once_for_a_shape)
     struct inf_device *device = vulkan_open(NULL);
     struct inf_kernel_choices choices;
     cr_expect_not(inf_device_kernel_choices(device, &choices), "races without having been opened");
-    reopen_races(device);
+    vulkan_reopen_races(device);
     // A sample with few candidates comes first: all races together have a limit of time, and on a
     // slow machine many candidates would exhaust it.
     const struct sample *few = find_sample("groups");
@@ -439,7 +431,7 @@ Test(vulkan_race, waits_until_no_request_is_served)
     struct inf_idle_gate idle_gate = {0};
     atomic_bool stop = true;
     struct inf_race_gate gate = {.idle_gate = &idle_gate, .stop = &stop};
-    reopen_races(device);
+    vulkan_reopen_races(device);
     inf_idle_gate_begin_request(&idle_gate);
     race_sample_behind(&gate, device, &samples[0]);
     cr_expect(atomic_load(&gate.gave_up));
@@ -459,7 +451,7 @@ Test(vulkan_race, leaves_out_shaders_that_compute_wrongly)
     struct inf_device *device = vulkan_open(NULL);
     struct vk_gpu *gpu = (struct vk_gpu *)device;
     const struct sample *sample = &samples[3];
-    reopen_races(device);
+    vulkan_reopen_races(device);
     // No result is this exact, so that every shader that is tried counts as wrong.
     gpu->race_error_max = -1e-30;
     race_sample(device, sample);
@@ -476,7 +468,7 @@ Test(vulkan_race, finds_results_that_are_wrong)
 {
     struct inf_device *device = vulkan_open(NULL);
     struct vk_shader_candidates candidates;
-    reopen_races(device);
+    vulkan_reopen_races(device);
     const struct sample *sample = &samples[0];
     struct inf_graph *graph = make_graph(sample);
     const uint32_t nodes[] = {0};

@@ -5,7 +5,9 @@
 
 #include <criterion/criterion.h>
 
+#include "backends/storage/race_results.h"
 #include "backends/vulkan/device/device.h"
+#include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/vulkan.h"
 
 // Opens the first Vulkan device. Skips the test if there is no driver.
@@ -19,6 +21,14 @@ static inline struct inf_device *vulkan_open(const char *cache_directory)
     cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, &err), INF_OK, "%s",
                  err.text);
     return device;
+}
+
+// Gives a device records of races that hold no winners.
+static inline void vulkan_reopen_races(struct inf_device *device)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    inf_race_results_close(&gpu->races);
+    cr_assert_eq(vk_gpu_open_races(gpu, NULL), INF_OK);
 }
 
 // A program that computes y [elements] = -x [elements], with the buffers for its runs.
