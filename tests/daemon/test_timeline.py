@@ -21,6 +21,18 @@ def start_trace(server, path, duration):
     )
 
 
+def start_long_trace(server, path, other):
+    """Returns a trace that records by now, because a second one, to `other`, is refused."""
+    process = start_trace(server, path, '60s')
+    end = time.monotonic() + SECONDS_MAX
+    while server.ctl('trace', '-o', other, '-d', '1ms').returncode == 0:
+        assert time.monotonic() < end
+        if process.poll() is not None:  # the short recording was the first one
+            process = start_trace(server, path, '60s')
+        time.sleep(0.05)
+    return process
+
+
 def end_trace(process):
     out, err = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, (out, err)
@@ -113,23 +125,17 @@ def check_limits(folder):
     said = server.ctl('trace', '-o', '/nowhere/at/all', '-d', '10ms')
     assert said.returncode == 7 and 'No such file' in said.stderr, said
 
-    process = start_trace(server, path, '60s')
     other = f'{folder}/other.json'
-    end = time.monotonic() + SECONDS_MAX
-    while server.ctl('trace', '-o', other, '-d', '1ms').returncode == 0:
-        assert time.monotonic() < end
-        if process.poll() is not None:  # the short recording was the first one
-            process = start_trace(server, path, '60s')
-        time.sleep(0.05)
+    process = start_long_trace(server, path, other)
     said = server.ctl('trace', '-o', other, '-d', '1ms')
     assert said.returncode == 1 and 'records the timeline' in said.stderr, said
     process.kill()
     process.communicate(timeout=SECONDS_MAX)
+    end = time.monotonic() + SECONDS_MAX
     while server.ctl('trace', '-o', other, '-d', '1ms').returncode != 0:
         assert time.monotonic() < end
     # A signal ends the recording, and the file is whole.
-    process = start_trace(server, path, '60s')
-    time.sleep(0.3)
+    process = start_long_trace(server, path, other)
     process.terminate()
     end_trace(process)
     assert read_tracks(path)[1][1] == 'loop'
