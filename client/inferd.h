@@ -525,7 +525,7 @@ INFERD_API int inferd_model_describe(inferd_client *client, const char *name, co
 // Frees the description. NULL is allowed.
 INFERD_API void inferd_model_info_free(inferd_model_info *info);
 
-// Sets *ready to whether the model can answer requests.
+// Sets *ready to whether the model can answer requests. An idle model can, and stays idle.
 INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const char *version,
                                   bool *ready, struct inferd_error *err);
 

@@ -8,16 +8,9 @@ enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_re
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
     const struct inf_model_request *model = &service->request.model;
-    struct inf_served *served = NULL;
     inf_fault_model(fault, model->name, model->version);
-    enum inf_code code = inf_model_store_find(service->options.store, request->caller, model->name,
-                                              model->version, &served, &fault->err);
-    inf_served_unref(&served);
-    // If the model is loading or failed to load, the answer is "not ready". If the model is
-    // unknown, the request fails.
-    if (code != INF_OK && code != INF_UNAVAILABLE && code != INF_PRECONDITION)
-        return code;
-    service->reply.flag.value = code == INF_OK;
+    INF_TRY(inf_model_store_is_ready(service->options.store, request->caller, model->name,
+                                     model->version, &service->reply.flag.value, &fault->err));
     answer->kind = INF_MESSAGE_MODEL_READY_REPLY;
     return INF_OK;
 }

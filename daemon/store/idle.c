@@ -73,15 +73,28 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
     return INF_MIN(next_ns, inf_store_start_step_trial(store, now_ns));
 }
 
-bool inf_store_wake(struct inf_model_store *store, const char *name, const char *version)
+// Returns the entry of an idle model that is not being loaded; NULL: there is none.
+static struct inf_model_entry *find_idle(const struct inf_model_store *store, const char *name,
+                                         const char *version)
 {
     struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
     if (entry == NULL)
-        return false;
+        return NULL;
     if (version[0] != '\0' &&
         inf_model_table_find_version(&store->table, entry, version, &entry, NULL) != INF_OK)
-        return false;
-    if (!entry->idle || entry->pending > 0 || inf_clock_ns() < entry->refused_until_ns)
+        return NULL;
+    return entry->idle && entry->pending == 0 ? entry : NULL;
+}
+
+bool inf_store_is_idle(const struct inf_model_store *store, const char *name, const char *version)
+{
+    return find_idle(store, name, version) != NULL;
+}
+
+bool inf_store_wake(struct inf_model_store *store, const char *name, const char *version)
+{
+    struct inf_model_entry *entry = find_idle(store, name, version);
+    if (entry == NULL || inf_clock_ns() < entry->refused_until_ns)
         return false;
     struct inf_store_load load = {.if_changed = true, .wanted = true};
     inf_model_config_init(&load.config);

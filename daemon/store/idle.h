@@ -6,6 +6,11 @@
 #include "backends/base/role.h"
 #include "daemon/store/state.h"
 
+// Returns true if the model `name` in `version` (a number, a label or "") was unloaded while it was
+// idle, and no load of it is queued or running.
+bool inf_store_is_idle(const struct inf_model_store *store, const char *name,
+                       const char *version) INF_NODISCARD INF_ON_LOOP;
+
 // If the model `name` in `version` (a number, a label or "") was unloaded while it was idle, starts
 // loading it and returns true.
 bool inf_store_wake(struct inf_model_store *store, const char *name,

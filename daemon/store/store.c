@@ -526,6 +526,30 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_cal
     return INF_OK;
 }
 
+enum inf_code inf_model_store_is_ready(struct inf_model_store *store, struct inf_caller *caller,
+                                       const char *name, const char *version, bool *out_ready,
+                                       struct inf_error *err)
+{
+    char model[INF_LIMIT_MODEL_NAME + 1];
+    struct inf_model_entry *entry;
+    struct inf_served *served;
+    struct inf_error why = {0};
+    size_t length = strcspn(name, ":");
+    snprintf(model, sizeof model, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), name);
+    enum inf_code code = inf_model_table_find_served(&store->table, model, version, caller,
+                                                     store->scans > 0, &entry, &why);
+    if (code == INF_OK && name[length] == ':')
+        code = inf_served_find_signature(entry->served, name + length + 1, &served, &why);
+    *out_ready = code == INF_OK
+                     ? !entry->leaving
+                     : code == INF_PRECONDITION && inf_store_is_idle(store, model, version);
+    if (code == INF_OK || code == INF_UNAVAILABLE || code == INF_PRECONDITION)
+        return INF_OK;
+    if (err != NULL)
+        *err = why;
+    return code;
+}
+
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *caller,
                               struct inf_model_row *rows, uint32_t capacity)
 {

@@ -39,6 +39,17 @@ static void make_heavy(const char *model, uint64_t bytes)
     fclose(file);
 }
 
+// Asks whether a model is ready, which must be known.
+static bool is_ready(struct inf_model_store *store, const char *name,
+                     const char *version) INF_ON_LOOP
+{
+    bool ready = false;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_is_ready(store, NULL, name, version, &ready, &err), INF_OK, "%s",
+                 err.text);
+    return ready;
+}
+
 Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
 {
     inf_role_enter_loop();
@@ -80,6 +91,7 @@ Test(model_store_room, room_for_a_load_is_made_at_the_cost_of_idle_models)
             cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &again, &err), INF_UNAVAILABLE,
                          "a model that must go takes no new requests");
             cr_expect_eq(err.reason, INF_REASON_LOADING);
+            cr_expect_not(is_ready(store, "a", ""));
             inf_served_unref(&held);
             released = true;
         }
@@ -333,6 +345,43 @@ Test(model_store_room, pressure_unloads_a_quarter_of_the_idle_models)
         cr_expect_eq(row_of(store, names[i]).state, i < 2 ? INF_MODEL_READY : INF_MODEL_IDLE, "%s",
                      names[i]);
     inf_served_unref(&held);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_room, a_question_whether_a_model_is_ready_loads_nothing)
+{
+    inf_role_enter_loop();
+    bool ready;
+    struct inf_error err = {0};
+    make_version("a", "1", KNOWN);
+    make_version("bad", "1", KNOWN);
+    make_file("bad/1/w.bin", "", 0);
+    struct inf_model_store *store = make_store();
+    load_model(store, "a", 1);
+    cr_expect_not(is_ready(store, "a", ""), "it is being loaded");
+    (void)next_end(store);
+    cr_expect(is_ready(store, "a", "1"));
+    load_model(store, "bad", 2);
+    cr_assert_neq(next_end(store).err.code, INF_OK);
+    cr_expect_not(is_ready(store, "bad", ""));
+    cr_expect_eq(inf_model_store_is_ready(store, NULL, "absent", "", &ready, &err), INF_NOT_FOUND);
+    cr_expect_eq(err.reason, INF_REASON_MODEL_NOT_FOUND);
+    cr_expect_eq(inf_model_store_is_ready(store, NULL, "a", "2", &ready, NULL), INF_NOT_FOUND);
+    cr_expect_eq(inf_model_store_is_ready(store, NULL, "a:no", "", &ready, NULL), INF_NOT_FOUND);
+
+    cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    cr_expect(is_ready(store, "a", ""));
+    cr_expect(is_ready(store, "a", "1"));
+    cr_expect(is_ready(store, "a:any", ""), "its signatures are known when it is loaded");
+    cr_expect_eq(inf_model_store_pending(store), 0);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_IDLE);
+    struct inf_served *served = NULL;
+    cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
+    cr_expect_not(is_ready(store, "a", ""), "it is being loaded again");
+    wait_until_settled(store);
+    // The question is not the request that had the model loaded.
+    cr_expect(is_ready(store, "a", ""));
+    cr_expect_eq(inf_model_store_relieve(store, inf_clock_ns()), 0);
     inf_model_store_destroy(&store);
 }
 
