@@ -104,8 +104,8 @@ struct inf_load_request {
 
 // Starts a load, or a reload: an older version is served until the new one is warm. The model is
 // the file repository/NAME.json, or the directory repository/NAME/VERSION/ with the highest numeric
-// VERSION (daemon/model/repository.h has the whole list). Only one version of a model is served at
-// a time.
+// VERSION (daemon/model/repository.h has the whole list), or the version that the settings of the
+// model name. Further versions that the settings name are loaded afterwards.
 //
 // INF_INVALID      the name is not a valid model name, or the path is too long.
 // INF_NOT_FOUND    (NO_DEVICE) there is no such device.
