@@ -3,6 +3,7 @@
 // of the fingerprints by which it decides whether a model changed.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -238,6 +239,65 @@ Test(repository_watch, notices_new_names_after_many_others_were_removed)
     }
     write_file("last.onnx", "last");
     expect_change(watch, "last");
+    inf_repository_watch_destroy(&watch);
+}
+
+// More directories than the watch has watches for.
+#define DIRECTORIES 4200
+
+static void make_many_directories(void)
+{
+    make_directory("many");
+    make_directory("many/1");
+    for (unsigned i = 0; i < DIRECTORIES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many/1/d%u", i);
+        make_directory(name);
+    }
+}
+
+// Returns true if this process has an inotify descriptor.
+static bool has_inotify(void)
+{
+    bool found = false;
+    DIR *directory = opendir("/proc/self/fd");
+    cr_assert_not_null(directory);
+    const struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL) {
+        char target[64] = "";
+        if (readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1) > 0)
+            found = found || strstr(target, "inotify") != NULL;
+    }
+    closedir(directory);
+    return found;
+}
+
+Test(repository_watch, polls_if_there_are_too_many_directories)
+{
+    make_many_directories();
+    struct inf_repository_watch *watch = start_watch(false);
+    cr_expect_not(has_inotify());
+    write_file("emo/1/model.onnx", "another one");
+    expect_change(watch, "emo");
+    inf_repository_watch_destroy(&watch);
+}
+
+Test(repository_watch, polls_as_soon_as_there_are_too_many_directories)
+{
+    struct inf_repository_watch *watch = start_watch(false);
+    cr_expect(has_inotify());
+    make_many_directories();
+    for (int tries = 0; has_inotify() && tries < 2000; tries++)
+        usleep(10000);
+    cr_expect_not(has_inotify());
+    // The directories may have settled more than once while they were made.
+    char changed[INF_LIMIT_MODEL_NAME + 1];
+    struct pollfd poller = {.fd = inf_repository_watch_fd(watch), .events = POLLIN};
+    while (poll(&poller, 1, QUIET_MS) > 0)
+        if (inf_repository_watch_next(watch, changed))
+            cr_expect_str_eq(changed, "many");
+    write_file("emo/1/model.onnx", "another one");
+    expect_change(watch, "emo");
     inf_repository_watch_destroy(&watch);
 }
 
