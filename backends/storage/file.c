@@ -27,13 +27,32 @@ static const char *last_part(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+enum inf_code inf_file_failure_code(int cause)
+{
+    switch (cause) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return INF_EXHAUSTED;
+    case EIO:
+    case ESTALE:
+    case ETIMEDOUT:
+    case EHOSTDOWN:
+    case ENOTCONN:
+        return INF_UNAVAILABLE;
+    default:
+        return INF_DENIED;
+    }
+}
+
 enum inf_code inf_directory_open(int *out_fd, const char *path, struct inf_error *err)
 {
     inf_role_check_may_block();
     int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return inf_fail(err, errno == ENOENT || errno == ENOTDIR ? INF_NOT_FOUND : INF_DENIED,
-                        "directory '%s': %s", last_part(path), strerror(errno));
+        return inf_fail(
+            err, errno == ENOENT || errno == ENOTDIR ? INF_NOT_FOUND : inf_file_failure_code(errno),
+            "directory '%s': %s", last_part(path), strerror(errno));
     *out_fd = fd;
     return INF_OK;
 }
@@ -65,7 +84,7 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
         return inf_fail(err, INF_DENIED, "file '%s': leaves the model's directory, or is a link",
                         name);
     if (fd < 0)
-        return inf_fail(err, INF_DENIED, "file '%s': %s", name, strerror(errno));
+        return inf_fail(err, inf_file_failure_code(errno), "file '%s': %s", name, strerror(errno));
     enum inf_code code = check_regular(fd, name, out_size_bytes, err);
     if (code == INF_OK)
         *out_fd = fd;

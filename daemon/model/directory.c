@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/storage/file.h"
+
 bool inf_model_is_plan(const char *name)
 {
     size_t length = strlen(name), end = strlen(INF_MODEL_PLAN_SUFFIX);
@@ -17,6 +19,13 @@ bool inf_model_is_plan(const char *name)
 int inf_model_directory_open(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+enum inf_code inf_model_refuse_unreadable(int cause, struct inf_error *err)
+{
+    enum inf_code code = inf_file_failure_code(cause);
+    return inf_fail(err, code, "%s%s", strerror(cause),
+                    code == INF_DENIED ? "; wanted one that the user of the daemon can read" : "");
 }
 
 enum inf_code inf_model_directory_visit(int directory_fd, const char *label, void *context,
@@ -31,8 +40,8 @@ enum inf_code inf_model_directory_visit(int directory_fd, const char *label, voi
         int cause = errno;
         if (fd >= 0)
             close(fd);
-        return inf_fail(err, INF_DENIED, "directory '%s': %s; " INF_WANTED_READABLE, label,
-                        strerror(cause));
+        return inf_error_prefix(err, inf_model_refuse_unreadable(cause, err), "directory '%s'",
+                                label);
     }
     enum inf_code code = INF_OK;
     const struct dirent *entry;

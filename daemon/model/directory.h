@@ -8,9 +8,6 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// The end of an error text about a directory or file that cannot be read.
-#define INF_WANTED_READABLE "wanted one that the user of the daemon can read"
-
 // The settings of a model, beside its files.
 #define INF_MODEL_CONFIG_FILE "model.conf"
 // The end of the name of a plan that was made ahead (inferctl compile).
@@ -22,6 +19,12 @@
 // Returns true if `name` is that of a plan.
 bool inf_model_is_plan(const char *name);
 
+// Fails because a directory or file cannot be opened for the reason `cause`, an errno other than
+// that of an absent one. The caller prefixes the name.
+//
+// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as of inf_file_failure_code().
+enum inf_code inf_model_refuse_unreadable(int cause, struct inf_error *err) INF_NODISCARD;
+
 // Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1, and sets errno, if
 // there is no such directory. The caller closes the descriptor.
 int inf_model_directory_open(int parent_fd, const char *name) INF_NODISCARD;
@@ -29,8 +32,8 @@ int inf_model_directory_open(int parent_fd, const char *name) INF_NODISCARD;
 // Calls `visit` for every entry of the directory whose name does not begin with a dot, until a call
 // fails. Errors name the directory `label`.
 //
-// INF_DENIED       the directory cannot be read.
-// INF_UNAVAILABLE  an error ended the list of entries.
+// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  the directory cannot be read
+//                  (inf_file_failure_code()), or an error ended the list of entries.
 enum inf_code inf_model_directory_visit(int directory_fd, const char *label, void *context,
                                         enum inf_code (*visit)(void *context, int directory_fd,
                                                                const char *name,

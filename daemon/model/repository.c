@@ -176,6 +176,13 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
+// Returns true if a system call failed with the errno `cause` because there is no such file or
+// directory, or a link or a file in the place of the directory.
+static bool is_absent(int cause)
+{
+    return cause == ENOENT || cause == ENOTDIR || cause == ELOOP;
+}
+
 // Finds which of the files `names`, one per model format, exists in the directory. Sets *out_name
 // to NULL if none does. Fails if there are two.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
@@ -184,8 +191,11 @@ static enum inf_code find_named(int directory_fd, const char *const names[KINDS]
     struct stat status;
     *out_name = NULL;
     for (size_t i = 0; i < KINDS; i++) {
-        if (fstatat(directory_fd, names[i], &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-            S_ISDIR(status.st_mode))
+        int failed = fstatat(directory_fd, names[i], &status, AT_SYMLINK_NOFOLLOW);
+        if (failed && !is_absent(errno))
+            return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err), "file '%s'",
+                                    names[i]);
+        if (failed || S_ISDIR(status.st_mode))
             continue;
         if (*out_name != NULL)
             return inf_fail(err, INF_INVALID, "files '%s' and '%s': wanted one of them", *out_name,
@@ -260,8 +270,8 @@ static enum inf_code find_version(struct inf_model_location *location, const cha
         return find_file(location, "1", label, err);
     int fd = inf_model_directory_open(location->directory_fd, highest.name);
     if (fd < 0)
-        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s; " INF_WANTED_READABLE, label,
-                        highest.name, strerror(errno));
+        return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err), "directory '%s/%s'",
+                                label, highest.name);
     location->config_directory_fd = location->directory_fd;
     location->directory_fd = fd;
     char version_label[2 * INF_LIMIT_MODEL_NAME + INF_VERSION_TEXT];
@@ -339,10 +349,9 @@ enum inf_code inf_model_locate_version(struct inf_model_location *location, cons
         return find_version(location, name, wanted, err);
     }
     location->directory_fd = repository_fd;
-    if (errno == EACCES)
-        return inf_fail(err, INF_DENIED,
-                        "directory '%s' in the repository: %s; " INF_WANTED_READABLE, name,
-                        strerror(errno));
+    if (!is_absent(errno))
+        return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err),
+                                "directory '%s' in the repository", name);
     char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS_MAX + 1];
     for (size_t i = 0; i < KINDS; i++)
         snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
@@ -373,8 +382,7 @@ static enum inf_code locate_clean(struct inf_model_location *location, char *pat
     if (errno == ENOENT)
         return inf_fail(err, INF_NOT_FOUND, "file '%.64s': does not exist", name);
     if (errno != ENOTDIR)
-        return inf_fail(err, INF_DENIED, "file '%.64s': %s; " INF_WANTED_READABLE, name,
-                        strerror(errno));
+        return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err), "file '%.64s'", name);
     *slash = '\0';
     INF_TRY(inf_directory_open(&location->directory_fd, path[0] != '\0' ? path : "/", err));
     INF_TRY(take_sibling_config(location, name, err));
@@ -406,8 +414,8 @@ enum inf_code inf_model_locate_at(struct inf_model_location *location, int direc
     int flags = O_DIRECTORY | O_CLOEXEC | (file[0] != '\0' ? O_PATH : O_RDONLY);
     location->directory_fd = openat(directory_fd, ".", flags);
     if (location->directory_fd < 0)
-        return inf_fail(err, INF_DENIED, "directory of model '%s': %s; " INF_WANTED_READABLE, name,
-                        strerror(errno));
+        return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err),
+                                "directory of model '%s'", name);
     if (file[0] == '\0')
         return find_in_directory(location, name, err);
     INF_TRY(take_sibling_config(location, file, err));

@@ -181,8 +181,8 @@ static enum inf_code copy_entry(void *context, int from_fd, const char *name,
                         copying->options->name);
     inner_fd = inf_model_directory_open(from_fd, name);
     if (inner_fd < 0)
-        return inf_fail(err, INF_DENIED, "directory '%.100s': %s; " INF_WANTED_READABLE, name,
-                        strerror(errno));
+        return inf_error_prefix(err, inf_model_refuse_unreadable(errno, err), "directory '%.100s'",
+                                name);
     enum inf_code code = copy_inner_directory(directory, inner_fd, name);
     close(inner_fd);
     return code;

@@ -351,6 +351,12 @@ static bool follow_base(struct inf_load_job *job, const struct inf_model_entry *
     return true;
 }
 
+// Returns true if a load that failed with this code may succeed later although nothing changes.
+static bool may_pass(enum inf_code code)
+{
+    return code == INF_EXHAUSTED || code == INF_UNAVAILABLE;
+}
+
 // Puts a loaded model into the table of models, in place of the version that was served before.
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
@@ -363,12 +369,12 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
         store->counts.loads_deferred++;
         return;
     }
-    if (job->model.room == INF_ROOM_REFUSED) {
+    if (job->model.room == INF_ROOM_REFUSED)
         store->counts.loads_refused++;
-        entry->idle = was_idle;
-        entry->refused_until_ns = inf_clock_ns() + INF_STORE_REFUSED_NS;
-    }
     if (event->err.code != INF_OK) {
+        // An idle model stays idle if the cause may pass, so that a later request tries again.
+        entry->idle = was_idle && may_pass(event->err.code);
+        entry->refused_until_ns = inf_clock_ns() + INF_STORE_REFUSED_NS;
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
     }

@@ -59,7 +59,7 @@ struct inf_model_entry {
     uint64_t awaited_until_ns;
     // The model is in use, but a load waits for its memory: it takes no new requests.
     bool leaving;
-    // Time until which an idle model is not loaded, because it was refused for want of memory.
+    // Time until which an idle model is not loaded, because its last load failed.
     uint64_t refused_until_ns;
     bool warming; // the current load has reached the compilation
     char pending_version[INF_VERSION_TEXT];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -264,6 +265,35 @@ Test(model_repository, errors_name_what_the_daemon_may_not_read)
     cr_assert_eq(chmod(path_of("closed"), 0700) == 0, !privileged);
     if (privileged)
         cr_assert_eq(seteuid(0), 0);
+}
+
+Test(model_repository, lack_of_descriptors_is_no_absence)
+{
+    struct inf_error err = {0};
+    make_directory("m");
+    make_directory("m/3");
+    make_file("m/3/model.json", MODEL);
+    make_file("m/model.conf", "pinned = yes\n");
+    struct rlimit before, limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int lowest = dup(STDIN_FILENO);
+    cr_assert_geq(lowest, 0);
+    close(lowest);
+    // With one descriptor more each time, each call that opens something fails once.
+    enum inf_code code = INF_EXHAUSTED;
+    rlim_t more = 0;
+    for (; code == INF_EXHAUSTED && more < 64; more++) {
+        struct inf_model_location location;
+        limit = (struct rlimit){(rlim_t)lowest + more, before.rlim_max};
+        cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        code = inf_model_locate(&location, root, "m", &err);
+        cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+        cr_expect(code == INF_OK || strstr(err.text, "Too many open files") != NULL, "%s",
+                  err.text);
+        inf_model_location_fini(&location);
+    }
+    cr_expect_eq(code, INF_OK, "%s", err.text);
+    cr_expect_gt(more, 3u);
 }
 
 Test(model_repository, links_are_not_followed)

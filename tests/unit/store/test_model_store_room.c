@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The budget of memory of a model store: which models make room for a load, and which loads wait or
 // are refused.
+#include <sys/resource.h>
+
 #include "backends/base/clock.h"
 #include "tests/unit/store/store_case.h"
 
@@ -247,6 +249,19 @@ Test(model_store_room, a_load_that_never_fits_is_refused_with_the_numbers)
     inf_model_store_destroy(&store);
 }
 
+// Asks for a model until it is loaded.
+static void find_when_loaded(struct inf_model_store *store, const char *name) INF_ON_LOOP
+{
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    uint64_t end_ns = inf_clock_ns() + 10000 * INF_NS_PER_MS;
+    while (inf_model_store_find(store, NULL, name, "", &served, &err) != INF_OK) {
+        cr_assert_lt(inf_clock_ns(), end_ns, "%s", err.text);
+        wait_until_settled(store);
+    }
+    inf_served_unref(&served);
+}
+
 Test(model_store_room, a_load_without_a_client_unloads_nothing)
 {
     inf_role_enter_loop();
@@ -277,12 +292,39 @@ Test(model_store_room, a_load_without_a_client_unloads_nothing)
     cr_expect_eq(row_of(store, "a").state, INF_MODEL_READY);
     // When there is memory, it loads.
     budget.limit_bytes = 500 * MIB;
-    uint64_t end_ns = inf_clock_ns() + 10000 * INF_NS_PER_MS;
-    while (inf_model_store_find(store, NULL, "b", "", &served, &err) != INF_OK) {
-        cr_assert_lt(inf_clock_ns(), end_ns, "%s", err.text);
-        wait_until_settled(store);
-    }
-    inf_served_unref(&served);
+    find_when_loaded(store, "b");
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_later)
+{
+    inf_role_enter_loop();
+    make_version("a", "1", KNOWN);
+    struct inf_model_store *store = make_store();
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    load_model(store, "a", 1);
+    (void)next_end(store);
+    cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    // No file can be opened, because descriptor 0 is in use.
+    struct rlimit before;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {1, before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
+    wait_until_settled(store);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_IDLE);
+    cr_expect_not_null(strstr(row_of(store, "a").reason, "Too many open files"), "%s",
+                       row_of(store, "a").reason);
+    find_when_loaded(store, "a");
+    cr_expect_str_eq(row_of(store, "a").reason, "");
+    // If its files are gone, nothing but a change of them helps.
+    cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    run_in_repository("rm a/1/w.bin");
+    cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
+    wait_until_settled(store);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_FAILED);
     inf_model_store_destroy(&store);
 }
 
