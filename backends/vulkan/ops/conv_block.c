@@ -134,31 +134,50 @@ enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
     return emit_groups(lowering, conv, &split, out_built, err);
 }
 
+static struct group_shader describe_pair(const struct vk_gpu *gpu,
+                                         const struct vk_shader_choice *choice)
+{
+    return choice->method == VK_BY_MATRICES ? describe_matrices(gpu, choice, true)
+                                            : describe_blocks(choice, true);
+}
+
+struct vk_variant vk_pair_variant(const struct vk_gpu *gpu, const struct vk_product *product,
+                                  const struct vk_shader_choice *choice)
+{
+    const struct group_shader group = describe_pair(gpu, choice);
+    const struct vk_product_push *push = &product->push;
+    bool a_by_k = push->a_column == 1, b_by_k = push->b_row == 1;
+    return (struct vk_variant){
+        group.shader,
+        {product->function, group.pixels, (a_by_k ? push->k : push->m) % 4 == 0, push->n % 4 == 0,
+         a_by_k, b_by_k, (b_by_k ? push->k : push->n) % 4 == 0, product->bias, group.last_constant,
+         group.subgroup, group.matrices.m, group.matrices.n, group.matrices.k},
+        .group_size = group.invocations};
+}
+
+void vk_pair_set_size(struct vk_dispatch *dispatch, const struct vk_gpu *gpu,
+                      const struct vk_product *product, const struct vk_shader_choice *choice)
+{
+    const struct group_shader group = describe_pair(gpu, choice);
+    struct vk_product_push push = product->push;
+    push.count = product->batch * ((push.m + group.rows - 1) / group.rows) *
+                 ((push.n + group.columns * 4 - 1) / (group.columns * 4));
+    dispatch->invocations = push.count * group.invocations;
+    dispatch->cost = (uint64_t)product->batch * push.m * push.n * push.k;
+    vk_set_push_constants(dispatch, &push, sizeof(push));
+}
+
 enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
                            const struct vk_shader_choice *choice, bool *out_built,
                            struct inf_error *err)
 {
-    const struct inf_attrs_matmul *attrs = &lowering->node->attrs.matmul;
-    struct vk_product_push push = product->push;
-    const struct group_shader group = choice->method == VK_BY_MATRICES
-                                          ? describe_matrices(lowering->gpu, choice, true)
-                                          : describe_blocks(choice, true);
-    bool a_vector = (attrs->transpose_a ? push.m : push.k) % 4 == 0;
-    bool b_vector = (attrs->transpose_b ? push.k : push.n) % 4 == 0;
-    struct vk_dispatch dispatch = {
-        .variant = {group.shader,
-                    {product->function, group.pixels, a_vector, push.n % 4 == 0,
-                     !attrs->transpose_a, attrs->transpose_b, b_vector, product->bias,
-                     group.last_constant, group.subgroup, group.matrices.m, group.matrices.n,
-                     group.matrices.k},
-                    .group_size = group.invocations}};
-    INF_TRY(vk_product_bind(lowering, &dispatch, product, a_vector, b_vector, err));
+    struct vk_dispatch dispatch = {.variant = vk_pair_variant(lowering->gpu, product, choice)};
+    const uint32_t *constants = dispatch.variant.constants;
+    INF_TRY(vk_product_bind(lowering, &dispatch, product, constants[VK_PAIR_A_VECTOR] != 0,
+                            constants[VK_PAIR_B_VECTOR] != 0, err));
     *out_built = vk_can_build(lowering, &dispatch);
     if (!*out_built)
         return INF_OK;
-    push.count = product->batch * ((push.m + group.rows - 1) / group.rows) *
-                 ((push.n + group.columns * 4 - 1) / (group.columns * 4));
-    dispatch.invocations = push.count * group.invocations;
-    vk_set_push_constants(&dispatch, &push, sizeof(push));
+    vk_pair_set_size(&dispatch, lowering->gpu, product, choice);
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
