@@ -1,5 +1,4 @@
-// Stores results for lib/block_window.glsl and lib/block_pair.glsl. These files declare y and
-// Y_VECTOR.
+// Stores results. The including file declares y and Y_VECTOR.
 
 // Reports sums that left the range of 16 bits. The caller calls this function before it applies the
 // activation, which may make such a sum finite again.

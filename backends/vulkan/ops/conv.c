@@ -3,7 +3,7 @@
 #include "backends/vulkan/ops/conv_strips.h"
 #include "backends/vulkan/ops/ops.h"
 #include "backends/vulkan/ops/residual.h"
-#include "backends/vulkan/ops/shader_choice.h"
+#include "backends/vulkan/ops/winograd.h"
 
 // Adds the residual from the lowering context to the convolution, and replaces the convolution's
 // activation by the one that follows the addition.
@@ -58,6 +58,13 @@ static const struct vk_shader_choice block_sizes_f16[] = {{VK_BY_BLOCKS_F16, 4, 
 static const struct vk_shader_choice matrix_sizes[] = {
     {VK_BY_MATRICES, 1, 1}, {VK_BY_MATRICES, 2, 1}, {VK_BY_MATRICES, 2, 2}, {VK_BY_MATRICES, 2, 4}};
 
+// The sizes of Winograd's algorithm among which a race chooses.
+static const struct vk_shader_choice winograd_sizes[] = {
+    {VK_BY_WINOGRAD_2, 2, 2},         {VK_BY_WINOGRAD_2, 4, 2},     {VK_BY_WINOGRAD_2, 8, 2},
+    {VK_BY_WINOGRAD_4, 2, 2},         {VK_BY_WINOGRAD_4, 4, 2},     {VK_BY_WINOGRAD_4, 8, 2},
+    {VK_BY_WINOGRAD_2_F16, 2, 2},     {VK_BY_WINOGRAD_2_F16, 4, 2}, {VK_BY_WINOGRAD_2_F16, 8, 2},
+    {VK_BY_WINOGRAD_2_MATRICES, 2, 2}};
+
 // Blocks are no candidates for a convolution with fewer pixels or channels than this, of which most
 // of a block would be computed in vain.
 #define BLOCK_PIXELS_MIN   16u
@@ -94,6 +101,12 @@ static bool can_use_split(const struct vk_conv *conv)
            conv->weights.taps * conv->weights.group_in >= SPLIT_TERMS_MIN;
 }
 
+_Static_assert(4 + INF_ARRAY_LENGTH(block_sizes) + INF_ARRAY_LENGTH(winograd_sizes) +
+                       INF_ARRAY_LENGTH(block_sizes_f16) + INF_ARRAY_LENGTH(matrix_sizes) +
+                       INF_ARRAY_LENGTH(split_sizes) <=
+                   VK_SHADER_CANDIDATES,
+               "choose_method() lists all of them, and up to four by the rule");
+
 // Chooses the shader. By the rule it is the first that the device was measured to be fastest with:
 // Winograd, tiles, strips. No GPU was measured; there few pixels are split first.
 static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
@@ -105,13 +118,16 @@ static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
          software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     if (split && !software && count_pixels(conv) <= SPLIT_RULE_PIXELS)
         list[count++] = split_sizes[0];
-    if (vk_conv_is_winograd(lowering, conv))
+    if (vk_winograd_is_rule(lowering, conv))
         list[count++] = (struct vk_shader_choice){VK_BY_WINOGRAD, 0, 0};
     if (vk_conv_is_tiled(lowering, conv))
         list[count++] = (struct vk_shader_choice){VK_BY_TILES, 0, 0};
     list[count++] = (struct vk_shader_choice){VK_BY_STRIPS, strip, 0};
     for (uint32_t i = 0; can_use_blocks(conv) && i < INF_ARRAY_LENGTH(block_sizes); i++)
         list[count++] = block_sizes[i];
+    for (uint32_t i = 0; can_use_blocks(conv) && i < INF_ARRAY_LENGTH(winograd_sizes); i++)
+        if (vk_can_use_winograd(lowering, conv, &winograd_sizes[i]))
+            list[count++] = winograd_sizes[i];
     bool half = lowering->half_weights && lowering->gpu->half_arithmetic && can_use_blocks(conv);
     for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(block_sizes_f16); i++)
         list[count++] = block_sizes_f16[i];
@@ -141,9 +157,9 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
         INF_TRY(vk_emit_matrices(lowering, conv, &choice, &built, err));
     if (choice.method == VK_BY_SPLIT)
         INF_TRY(vk_emit_split(lowering, conv, &choice, &built, err));
-    if (choice.method == VK_BY_WINOGRAD)
-        INF_TRY(vk_emit_winograd(lowering, conv, &built, err));
-    if (!built && (choice.method == VK_BY_WINOGRAD || choice.method == VK_BY_TILES) &&
+    if (vk_is_winograd(choice.method))
+        INF_TRY(vk_emit_winograd(lowering, conv, &choice, &built, err));
+    if (!built && (vk_is_winograd(choice.method) || choice.method == VK_BY_TILES) &&
         vk_conv_is_tiled(lowering, conv))
         INF_TRY(vk_emit_tiles(lowering, conv, &built, err));
     if (built)

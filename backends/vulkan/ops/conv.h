@@ -84,15 +84,6 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
 // measured to be faster than conv.comp.
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv);
 
-// Returns true if Winograd's algorithm can compute the convolution on this device and was measured
-// to be faster than the other shaders.
-bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_conv *conv);
-
-// Emits the dispatches of Winograd's algorithm. If the driver cannot build them, emits nothing and
-// sets *out_built to false.
-enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,
-                               bool *out_built, struct inf_error *err) INF_NODISCARD;
-
 // Emits the convolution with the shader conv_tile.comp. If the driver cannot build the shader,
 // emits nothing and sets *out_built to false.
 enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, bool *out_built,

@@ -31,18 +31,24 @@ static int64_t source_position(const struct vk_conv *conv, uint32_t at, uint32_t
     return position >= 0 && position < size ? position : -1;
 }
 
-// Adds the products of one tap with all input channels of the group.
+// Adds the products of one tap with all input channels of the group. `pixel` is NULL outside the
+// image.
 static void add_tap(struct vk_sample *sample, const struct vk_conv *conv, const float *pixel,
-                    uint32_t tap, uint32_t out)
+                    double pixel_min, uint32_t tap, uint32_t out)
 {
     const struct vk_conv_weights *weights = &conv->weights;
     bool depthwise = weights->groups == 1 && weights->group_in == 1 && conv->window.in_c > 1;
     uint32_t first =
         depthwise ? out / conv->window.group_out : out / weights->group_out * weights->group_in;
-    for (uint32_t in = 0; in < weights->group_in; in++)
-        add_product(sample, (double)pixel[first + in],
-                    (double)weights->from[tap * weights->tap_stride + in * weights->in_stride +
-                                          out * weights->out_stride]);
+    for (uint32_t in = 0; in < weights->group_in; in++) {
+        double x = pixel != NULL ? (double)pixel[first + in] : 0;
+        double weight = (double)weights->from[tap * weights->tap_stride + in * weights->in_stride +
+                                              out * weights->out_stride];
+        if (pixel != NULL)
+            add_product(sample, x, weight);
+        if (fabs(x) < pixel_min)
+            sample->size += (pixel_min - fabs(x)) * fabs(weight);
+    }
 }
 
 static struct vk_sample compute_conv(const struct vk_sampled *sampled, size_t at)
@@ -63,11 +69,12 @@ static struct vk_sample compute_conv(const struct vk_sampled *sampled, size_t at
         int64_t from_column =
             source_position(conv, column, tap % window->kernel_w, window->stride_w,
                             window->dilation_w, window->pad_left, window->in_w);
-        if (from_row < 0 || from_column < 0)
-            continue;
-        size_t from =
-            (image * window->in_h + (size_t)from_row) * window->in_w + (size_t)from_column;
-        add_tap(&sample, conv, x + from * window->in_c, tap, out);
+        const float *from = NULL;
+        if (from_row >= 0 && from_column >= 0)
+            from = x + ((image * window->in_h + (size_t)from_row) * window->in_w +
+                        (size_t)from_column) *
+                           window->in_c;
+        add_tap(&sample, conv, from, sampled->pixel_min, tap, out);
     }
     return sample;
 }
@@ -129,7 +136,7 @@ double vk_sample_error(const struct vk_sampled *sampled, const float *y, double 
 }
 
 double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const float *x,
-                            const float *y, double most)
+                            const float *y, double most, double pixel_min)
 {
     const struct vk_window *window = &conv->window;
     const struct vk_sampled sampled = {.node = conv,
@@ -140,6 +147,7 @@ double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const
                                        .samples = SAMPLES,
                                        .activation = conv->activation,
                                        .slopes = conv->slopes,
+                                       .pixel_min = pixel_min,
                                        .compute = compute_conv};
     return vk_sample_error(&sampled, y, most);
 }

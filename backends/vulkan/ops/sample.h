@@ -24,6 +24,7 @@ struct vk_sampled {
     size_t samples;         // number of results that are checked
     struct vk_activation activation;
     const float *slopes; // of prelu
+    double pixel_min;    // magnitude that each pixel of a convolution counts as at least
     // Computes result `at`.
     struct vk_sample (*compute)(const struct vk_sampled *sampled, size_t at);
 };
@@ -33,9 +34,11 @@ struct vk_sampled {
 double vk_sample_error(const struct vk_sampled *sampled, const float *y, double most);
 
 // Checks samples of the results of a convolution whose input is `x`. Returns -1 as
-// vk_sample_error() does.
+// vk_sample_error() does. In the sum of the absolute values, each pixel of a window counts as at
+// least `pixel_min`, also those outside the image: 0, or more for an algorithm whose rounding
+// errors depend on all weights and on pixels beside the window.
 double vk_conv_sample_error(const struct vk_conv *conv, const float *bias, const float *x,
-                            const float *y, double most);
+                            const float *y, double most, double pixel_min);
 
 // Checks samples of the results of a product of two tensors. Returns -1 as vk_sample_error() does.
 double vk_product_sample_error(const struct vk_product *product, const float *a, const float *b,

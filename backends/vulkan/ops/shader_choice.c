@@ -8,10 +8,21 @@
 #include "backends/storage/record.h"
 
 static const char *const method_names[VK_METHODS] = {
-    [VK_BY_STRIPS] = "strips",       [VK_BY_SQUARES] = "squares", [VK_BY_TILES] = "tiles",
-    [VK_BY_WINOGRAD] = "winograd",   [VK_BY_BLOCKS] = "blocks",   [VK_BY_BLOCKS_F16] = "blocksf16",
-    [VK_BY_MATRICES] = "matrices",   [VK_BY_SPLIT] = "split",     [VK_BY_DEPTHWISE] = "depthwise",
-    [VK_BY_ATTENTION] = "attention", [VK_BY_NODES] = "nodes",
+    [VK_BY_STRIPS] = "strips",
+    [VK_BY_SQUARES] = "squares",
+    [VK_BY_TILES] = "tiles",
+    [VK_BY_WINOGRAD] = "winograd",
+    [VK_BY_WINOGRAD_2] = "winograd2",
+    [VK_BY_WINOGRAD_4] = "winograd4",
+    [VK_BY_WINOGRAD_2_F16] = "winograd2f16",
+    [VK_BY_WINOGRAD_2_MATRICES] = "winograd2matrices",
+    [VK_BY_BLOCKS] = "blocks",
+    [VK_BY_BLOCKS_F16] = "blocksf16",
+    [VK_BY_MATRICES] = "matrices",
+    [VK_BY_SPLIT] = "split",
+    [VK_BY_DEPTHWISE] = "depthwise",
+    [VK_BY_ATTENTION] = "attention",
+    [VK_BY_NODES] = "nodes",
 };
 
 void vk_shader_choice_print(const struct vk_shader_choice *choice, char text[INF_RACE_WINNER_TEXT])

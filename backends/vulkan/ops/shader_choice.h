@@ -11,17 +11,21 @@
 
 // The shaders, which differ in how they divide the work among invocations.
 enum vk_shader_method {
-    VK_BY_STRIPS,     // conv.comp: an invocation computes some pixels of one row
-    VK_BY_SQUARES,    // matmul.comp: an invocation computes four rows and columns of a product
-    VK_BY_TILES,      // conv_tile.comp: subgroups of eight share weights
-    VK_BY_WINOGRAD,   // Winograd's algorithm, winograd_in.comp, conv_tile.comp, winograd_out.comp
-    VK_BY_BLOCKS,     // conv_block.comp: work groups share x and weights, or a and b
-    VK_BY_BLOCKS_F16, // conv_block.comp with products in 16 bits
-    VK_BY_MATRICES,   // conv_matrix.comp: instructions multiply matrices of 16-bit floats
-    VK_BY_SPLIT,      // conv_split.comp: several invocations add one sum
-    VK_BY_DEPTHWISE,  // depthwise.comp
-    VK_BY_ATTENTION,  // attention.comp: one dispatch computes an attention
-    VK_BY_NODES,      // the nodes of an attention, one by one
+    VK_BY_STRIPS,         // conv.comp: an invocation computes some pixels of one row
+    VK_BY_SQUARES,        // matmul.comp: an invocation computes four rows and columns of a product
+    VK_BY_TILES,          // conv_tile.comp: subgroups of eight share weights
+    VK_BY_WINOGRAD,       // Winograd's F(4), winograd_in.comp, conv_tile.comp, winograd_out.comp
+    VK_BY_WINOGRAD_2,     // Winograd's F(2), winograd_in.comp, conv_block.comp, winograd_out.comp
+    VK_BY_WINOGRAD_4,     // the same in the form F(4)
+    VK_BY_WINOGRAD_2_F16, // as WINOGRAD_2, with products in 16 bits
+    VK_BY_WINOGRAD_2_MATRICES, // as WINOGRAD_2, with products by conv_matrix.comp
+    VK_BY_BLOCKS,              // conv_block.comp: work groups share x and weights, or a and b
+    VK_BY_BLOCKS_F16,          // conv_block.comp with products in 16 bits
+    VK_BY_MATRICES,            // conv_matrix.comp: instructions multiply matrices of 16-bit floats
+    VK_BY_SPLIT,               // conv_split.comp: several invocations add one sum
+    VK_BY_DEPTHWISE,           // depthwise.comp
+    VK_BY_ATTENTION,           // attention.comp: one dispatch computes an attention
+    VK_BY_NODES,               // the nodes of an attention, one by one
     VK_METHODS
 };
 
@@ -33,6 +37,7 @@ struct vk_shader_choice {
     // size.
     uint32_t pixels;
     // BLOCKS and BLOCKS_F16: the number of vectors of channels that an invocation computes.
+    // WINOGRAD_*: both sizes are those of the product by BLOCKS, BLOCKS_F16 or MATRICES.
     // MATRICES: the number of columns of matrices that a subgroup computes. DEPTHWISE: the number
     // of rows that an invocation computes. SPLIT: the number of invocations that add a sum. 0: the
     // method has no such size.
@@ -47,7 +52,7 @@ enum vk_race_subject {
 };
 
 // The largest number of candidates of a node.
-#define VK_SHADER_CANDIDATES 24u
+#define VK_SHADER_CANDIDATES 36u
 
 // The candidates for a node, the choice of the fixed rule first. Filled by the function that lowers
 // the node, if the lowering context points to this struct.

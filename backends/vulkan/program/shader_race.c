@@ -13,6 +13,7 @@
 #include "backends/base/half.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/ops/sample.h"
+#include "backends/vulkan/ops/winograd.h"
 #include "backends/vulkan/program/attention.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/program.h"
@@ -31,6 +32,11 @@
 // nor partial sums overflow.
 #define FLOAT_MOST 1e37
 #define HALF_MOST  6e4
+
+// The least magnitude that a pixel counts as when Winograd's algorithm is checked: about the mean
+// of the random inputs. The rounding errors of a result are in proportion to all weights and pixels
+// of its tile, even if the result is 0 because the products at large weights are.
+#define WINOGRAD_PIXEL_MIN 0.5
 
 // The largest number of tensors that a race fills with random numbers.
 #define TENSORS_MAX 4u
@@ -292,8 +298,9 @@ static const float *find_operand(const struct race *race, uint32_t index)
     return find_floats(race, index < node->input_count ? node->inputs[index] : INF_VALUE_NONE);
 }
 
-// Returns the largest error of samples of the results `y`.
-static double find_error(const struct race *race, const float *y)
+// Returns the largest error of samples of the results `y` of a candidate.
+static double find_error(const struct race *race, const struct vk_shader_choice *candidate,
+                         const float *y)
 {
     const struct vk_shader_candidates *candidates = &race->candidates;
     double most = race->lowered != NULL ? HALF_MOST : FLOAT_MOST;
@@ -309,12 +316,14 @@ static double find_error(const struct race *race, const float *y)
         return vk_product_sample_error(&candidates->product, find_operand(race, 0),
                                        find_operand(race, 1), find_operand(race, 2), y, most);
     return vk_conv_sample_error(&candidates->conv, find_operand(race, candidates->conv.bias_index),
-                                find_operand(race, 0), y, most);
+                                find_operand(race, 0), y, most,
+                                vk_is_winograd(candidate->method) ? WINOGRAD_PIXEL_MIN : 0);
 }
 
-// Checks results of the last run. Sets time->error and time->wrong.
-static enum inf_code check_results(const struct race *race, struct vk_shader_time *time,
-                                   struct inf_error *err)
+// Checks results of the last run of a candidate. Sets time->error and time->wrong.
+static enum inf_code check_results(const struct race *race,
+                                   const struct vk_shader_choice *candidate,
+                                   struct vk_shader_time *time, struct inf_error *err)
 {
     size_t count = race->y.count;
     size_t element = race->lowered != NULL ? sizeof(uint16_t) : sizeof(float);
@@ -328,10 +337,22 @@ static enum inf_code check_results(const struct race *race, struct vk_shader_tim
         for (size_t i = 0; i < count; i++)
             y[i] = inf_half_to_float(((const uint16_t *)staging)[i]);
     }
-    time->error = find_error(race, y != NULL ? y : staging);
+    time->error = find_error(race, candidate, y != NULL ? y : staging);
     time->wrong = time->error > race->error_max;
     free(y);
     return INF_OK;
+}
+
+// Returns true if the variant multiplies two tensors, as a part of Winograd's algorithm. Races of
+// products check it. If Winograd's algorithm is wrong, it is not known which of its shaders is.
+static bool has_race_of_its_own(const struct race *race, const struct vk_variant *variant)
+{
+    return race->candidates.subject == VK_RACE_CONV &&
+           (variant->shader == INF_SHADER_CONV_BLOCK_PAIR ||
+            variant->shader == INF_SHADER_CONV_BLOCK_PAIR_F16 ||
+            variant->shader == INF_SHADER_CONV_MATRIX_PAIR ||
+            variant->shader == INF_SHADER_CONV_MATRIX_PAIR_NV ||
+            variant->shader == INF_SHADER_CONV_MATRIX_PAIR_KHR);
 }
 
 // Excludes the shaders of a candidate whose program computed wrongly.
@@ -347,17 +368,19 @@ static void exclude_shaders(const struct race *race, const struct vk_shader_choi
     if (candidate->method == VK_BY_NODES)
         return;
     for (uint32_t i = 0; i < program->list.count; i++)
-        vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant);
+        if (!has_race_of_its_own(race, &program->list.dispatches[i].variant))
+            vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant);
 }
 
-// Checks a program and takes its shortest time. Leaves time->least_ns 0 if its results are wrong.
-static enum inf_code time_program(const struct race *race, struct inf_program *program,
-                                  uint64_t best_ns, struct vk_shader_time *time,
-                                  struct inf_error *err)
+// Checks the program of a candidate and takes its shortest time. Leaves time->least_ns 0 if its
+// results are wrong.
+static enum inf_code time_program(const struct race *race, const struct vk_shader_choice *candidate,
+                                  struct inf_program *program, uint64_t best_ns,
+                                  struct vk_shader_time *time, struct inf_error *err)
 {
     uint64_t spent_ns = 0, least_ns;
     INF_TRY(run_once(race, program, &least_ns, err)); // uploads the weights
-    INF_TRY(check_results(race, time, err));
+    INF_TRY(check_results(race, candidate, time, err));
     if (time->wrong)
         return INF_OK;
     for (uint32_t i = 0; i < RUNS_MAX && spent_ns < RUNS_NS; i++) {
@@ -382,7 +405,7 @@ static enum inf_code try_candidate(const struct race *race, uint32_t index, uint
     INF_TRY(vk_program_compile_choice(&program, &race->gpu->base, &race->segment, candidate, err));
     program->device = &race->gpu->base;
     program->slots = 1;
-    enum inf_code code = time_program(race, program, best_ns, time, err);
+    enum inf_code code = time_program(race, candidate, program, best_ns, time, err);
     if (time->wrong)
         exclude_shaders(race, candidate, program, time);
     vk_program_destroy(program);

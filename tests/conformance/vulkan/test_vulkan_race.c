@@ -64,6 +64,12 @@ static const struct sample samples[] = {
      INF_ACTIVATION_NONE, false},
     {"depthwise, multiplied", INF_OP_DEPTHWISE_CONV2D, 1, 10, 11, 4, 8, 3, 1, 1, 1,
      INF_PADDING_SAME, INF_ACTIVATION_NONE, false},
+    {"window over one row", INF_OP_CONV2D, 1, 1, 37, 5, 64, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, false},
+    {"uneven pads, two images", INF_OP_CONV2D, 2, 11, 6, 33, 20, 3, 1, 1, 1, INF_PADDING_EXPLICIT,
+     INF_ACTIVATION_RELU6, false},
+    {"residual, a channel more", INF_OP_CONV2D, 1, 9, 10, 20, 33, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_NONE, true},
 };
 
 static const struct sample *find_sample(const char *what)
@@ -119,7 +125,12 @@ static struct inf_graph *make_graph(const struct sample *sample)
         SET_WINDOW(depthwise_conv2d);
     } else {
         SET_WINDOW(conv2d);
-        last_attrs(graph)->conv2d.groups = (int32_t)sample->groups;
+        struct inf_attrs_conv2d *attrs = &last_attrs(graph)->conv2d;
+        attrs->groups = (int32_t)sample->groups;
+        // These have an effect if the padding is explicit.
+        attrs->pad_top = 2;
+        attrs->pad_bottom = 1;
+        attrs->pad_right = 3;
     }
     if (sample->summed) {
         y = node(graph, INF_OP_BINARY, "sum", y,
@@ -173,7 +184,8 @@ static void expect_agrees(const struct sample *sample, const char *choice,
     static const char *const shaders[][2] = {{"blocks_", "conv_block"},
                                              {"blocksf16", "conv_block_f16"},
                                              {"matrices", "conv_matrix"},
-                                             {"split", "conv_split"}};
+                                             {"split", "conv_split"},
+                                             {"winograd", "winograd_in"}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(shaders); i++)
         if (strncmp(choice, shaders[i][0], strlen(shaders[i][0])) == 0)
             cr_expect_not_null(strstr(outcome.run.kernels, shaders[i][1]), "%s: %s, not by %s",
@@ -484,22 +496,23 @@ Test(vulkan_race, finds_results_that_are_wrong)
     for (size_t i = 0; i < x_count; i++)
         x[i] = draw_float(i + 7);
     const float *bias = graph->values[graph->nodes[0].inputs[2]].data->data;
-    double error = vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37);
+    double error = vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0);
     cr_expect(error >= 0 && error < 1e-6, "ref errs by %g", error);
     // A shader that leaves out a tap at the edges, or computes one channel in four, must be found.
     for (size_t i = 0; i < right.count; i += 4)
         right.y[i] += 0.01f;
-    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37), 1e-4);
+    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0), 1e-4);
+    cr_expect_gt(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0.5), 1e-4);
     for (size_t i = 0; i < right.count; i++)
         right.y[i] = NAN;
-    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37)));
+    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0)));
     // What a shader cannot store is no error.
-    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e-3), 0);
+    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e-3, 0), 0);
     x[0] = INFINITY;
-    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37)));
+    cr_expect(isinf(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0)));
     for (size_t i = 0; i < x_count; i++)
         x[i] = NAN;
-    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37), 0);
+    cr_expect_eq(vk_conv_sample_error(&candidates.conv, bias, x, right.y, 1e37, 0), 0);
     free(x);
     free(right.y);
     inf_graph_destroy(&graph);

@@ -15,6 +15,7 @@ STEPS = {
     'models-fp32': (1, 20, 'm out 0.5 0.5 FAIL\n1 models; outputs: 7 ok, 1 FAIL, 0 informative\n'),
     'models-fp16': (0, 20, '1 models; outputs: 8 ok, 0 FAIL, 0 informative\n'),
     'candidates': (0, 9, '[====] Synthesis: Tested: 5 | Passing: 5 | Failing: 0 | Crashing: 0 \n'),
+    'winograd': (0, 9, '[====] Synthesis: Tested: 9 | Passing: 9 | Failing: 0 | Crashing: 0 \n'),
     'products': (0, 9, '[====] Synthesis: Tested: 7 | Passing: 7 | Failing: 0 | Crashing: 0 \n'),
     'attention': (1, 9, '[====] Synthesis: Tested: 8 | Passing: 7 | Failing: 1 | Crashing: 0 \n'),
     'random': (124, 40, ''),

@@ -19,7 +19,8 @@ models="blazeface-front facemesh posenet mobilenet_v2_100_224-tfjs bodypix-050-s
 programs="daemon/inferd client/inferctl/inferctl tests/tools/bench_engine tests/tools/run_models
     tests/tools/run_random tests/tools/bench_in_place tests/conformance/test_ops
     tests/conformance/test_vulkan_race tests/conformance/test_vulkan_product
-    tests/conformance/test_vulkan_attention tests/unit/test_vulkan_faults"
+    tests/conformance/test_vulkan_attention tests/conformance/test_vulkan_winograd
+    tests/unit/test_vulkan_faults"
 layer=tests/support/libvulkan-fault-layer.so
 manifest=tests/support/vulkan_fault_layer.json
 

@@ -98,7 +98,7 @@ function page_speed(   i, m, best) {
 }
 # Counts which kind of shader wins how often, and prints every line.
 function page_shaders(   i, m, k, n, parts, name, line) {
-    print "\n## Shaders on the shapes of the models\n\nMicroseconds of one dispatch (GPU timestamps where there are any), shortest of up to six runs, alone. The first shader of a line is the rule's choice, the asterisk marks the fastest, *wrong* a shader whose results differ from sums in double."
+    print "\n## Shaders on the shapes of the models\n\nMicroseconds of one node, of all its dispatches together (GPU timestamps where there are any), shortest of up to six runs, alone. The first shader of a line is the rule's choice, the asterisk marks the fastest, *wrong* a shader whose results differ from sums in double."
     for (i = 1; i <= model_count; i++) {
         m = "shaders-" models[i]
         judge(m, "shaders of " models[i])
@@ -138,6 +138,7 @@ function page_correctness(   i) {
     page_test("models-fp16", "real models, 16-bit storage")
     page_test("candidates", "every shader of convolutions, all results beside ref")
     page_test("products", "every shader of products of two tensors, all results beside ref")
+    page_test("winograd", "Winograd's algorithm with several batches and in 16 bits, all results beside ref")
     page_test("attention", "attention in one dispatch and node by node, all results beside ref")
     page_test("random", "random graphs beside ref")
     for (i = 1; i <= step_count; i++)

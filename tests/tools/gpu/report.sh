@@ -169,6 +169,7 @@ step models-fp32 90 run run_models "$kit/models/manifest.json" --backend vulkan
 step candidates 90 run test_vulkan_race
 step products 60 run test_vulkan_product
 step attention 30 run test_vulkan_attention
+step winograd 60 run test_vulkan_winograd
 for model in $models; do step "speed-$model" 40 speeds "$model"; done
 for model in $models; do step "shaders-$model" 40 shaders "$model"; done
 step placement 90 placement
