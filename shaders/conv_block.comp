@@ -25,6 +25,9 @@
 // that the error does not grow with the number of slices. A sum that leaves the range of 16 bits
 // becomes infinite, and is reported.
 //
+// If there are few results with long sums, several work groups compute a block, each with a part of
+// the values of k (SPLITS).
+//
 // The functions that copy slices and store results are in lib/block_window.glsl for convolutions,
 // and in lib/block_pair.glsl for products of two tensors.
 #version 450
@@ -46,6 +49,13 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
 layout(constant_id = 9) const uint VECTORS = 1;
+#ifdef PAIR
+#define SPLITS 1
+#else
+// The number of work groups that share the sums of a block. Each adds a part of the values of k. If
+// there are several, y gets their sums without bias; sum_parts.comp does the rest.
+layout(constant_id = 10) const uint SPLITS = 1;
+#endif
 
 // A work group has SIDE * SIDE invocations.
 const uint SIDE = BLOCK_SIDE;
@@ -87,7 +97,8 @@ void main()
     // All invocations of a group return together, so no barrier waits for one that returned.
     if (!choose_block(local, first, tile))
         return;
-    uint total = count_terms();
+    uint total = count_terms(), slices = (total + DEPTH - 1) / DEPTH;
+    uint terms = (slices + SPLITS - 1) / SPLITS * DEPTH, begin = choose_split() * terms;
 
     vec4 sum[PIXELS * VECTORS];
     [[unroll]] for (uint v = 0; v < VECTORS; v++) {
@@ -96,7 +107,7 @@ void main()
             sum[t * VECTORS + v] = start;
     }
 
-    for (uint k = 0; k < total; k += DEPTH) {
+    for (uint k = begin; k < min(total, begin + terms); k += DEPTH) {
         copy_pixels(local, k, total);
         copy_weights(local, tile, k, total);
         barrier();

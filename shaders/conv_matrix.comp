@@ -51,6 +51,7 @@ layout(constant_id = 13) const uint K = 16;
 // A work group has MATRIX_SIDES * MATRIX_SIDES subgroups.
 const uint GROUP = MATRIX_SIDES * MATRIX_SIDES * SUBGROUP;
 const uint DEPTH = MATRIX_DEPTH;
+#define SPLITS 1
 const uint ROWS = MATRIX_SIDES * M * PIXELS;      // pixels of a block
 const uint CHANNELS = MATRIX_SIDES * N * VECTORS; // channels of a block
 const uint COLUMNS = CHANNELS / 4;                // vectors of a block

@@ -39,6 +39,11 @@ uint count_terms()
     return p.k;
 }
 
+uint choose_split()
+{
+    return 0;
+}
+
 // Generates the loop that copies a slice of a or of b: DEPTH values of k, from `k` on, of `count`
 // rows of a or columns of b, from `begin` on. The copied numbers are 0 for values of k from `total`
 // on, and for rows or columns from `end` on.

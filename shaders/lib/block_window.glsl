@@ -12,6 +12,8 @@
 //   DEPTH    values of k in a slice, a multiple of four
 //   STRIDE   numbers in `from` between value k and value k + 1 of a pixel
 //   GROUP    invocations of the work group; divides ROWS * DEPTH / 4
+//   SPLITS   work groups that share the sums of a block; if there are several, sums are stored
+//            in y as [split][pixel][vector of four channels], without what store_sums() adds
 //   NUMBER   type of the numbers in `from`
 //   from     shared array; value k of a slice is at k * STRIDE + i for pixel i of the block
 //   put_weight(depth, channel, value)
@@ -47,6 +49,7 @@ const uint COPIES = ROWS * PARTS / GROUP;
 
 // For each vector that this invocation copies: the image, row and column of its pixel in y.
 uint image[COPIES], y_at[COPIES], x_at[COPIES];
+uint split; // the part of the sums that this work group adds
 Picture picture;
 
 // Chooses the block of this work group: `first` is its first pixel, and `tile` its first vector of
@@ -57,7 +60,9 @@ bool choose_block(uint local, out uint first, out uint tile)
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint tiles = (p.blocks + COLUMNS - 1) / COLUMNS;
     tile = group % tiles * COLUMNS;
-    first = group / tiles * ROWS;
+    uint down = (p.strips + ROWS - 1) / ROWS;
+    first = group / tiles % down * ROWS;
+    split = group / tiles / down;
     picture = picture_of_window();
     [[unroll]] for (uint n = 0; n < COPIES; n++) {
         uint pixel = min(first + (local + n * GROUP) / PARTS, p.strips - 1);
@@ -65,7 +70,13 @@ bool choose_block(uint local, out uint first, out uint tile)
         y_at[n] = pixel / p.out_w % p.out_h;
         image[n] = pixel / p.out_w / p.out_h;
     }
-    return first < p.strips;
+    return split < SPLITS;
+}
+
+// Returns the part of the sums that this work group adds: 0 to SPLITS - 1.
+uint choose_split()
+{
+    return split;
 }
 
 // Returns the number of values of k.
@@ -119,6 +130,8 @@ void copy_weights(uint local, uint tile, uint k, uint total)
 // vector.
 vec4 load_bias(uint block)
 {
+    if (SPLITS > 1)
+        return vec4(0.0);
     return bias[min(block, p.blocks - 1)];
 }
 
@@ -131,6 +144,10 @@ void store_sums(uint pixel, uint block, vec4 result)
     if (pixel >= p.strips || block >= blocks)
         return;
     report_overflow(result);
+    if (SPLITS > 1) {
+        put_y4((split * p.strips + pixel) * blocks + block, result);
+        return;
+    }
     if (ADDED != ADDED_NOTHING)
         result += added_to(pixel, block * 4, p.added);
     vec4 low = PRELU ? bias[blocks + block] : vec4(p.low);

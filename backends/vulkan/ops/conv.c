@@ -82,6 +82,24 @@ static bool can_use_blocks(const struct vk_conv *conv)
            count_pixels(conv) >= BLOCK_PIXELS_MIN;
 }
 
+// The sizes of conv_block.comp if the sums of a block are shared by several work groups. The last
+// one is in 16 bits.
+static const struct vk_shader_choice shared_sizes[] = {
+    {VK_BY_BLOCKS, 4, 2, 4}, {VK_BY_BLOCKS, 4, 2, 8}, {VK_BY_BLOCKS_F16, 4, 2, 4}};
+
+// The sums of blocks are shared if there are fewer blocks than this, which do not keep a GPU busy,
+// and if each sum has at least this many terms. Both numbers are guesses.
+#define SHARED_BLOCKS_MAX 128u
+#define SHARED_TERMS_MIN  256u
+
+static bool can_share_sums(const struct vk_conv *conv)
+{
+    uint64_t down = (count_pixels(conv) + BLOCK_SIDE * 4 - 1) / (BLOCK_SIDE * 4);
+    uint64_t across = (conv->window.out_c + BLOCK_SIDE * 8 - 1) / (BLOCK_SIDE * 8);
+    return can_use_blocks(conv) && down * across < SHARED_BLOCKS_MAX &&
+           conv->weights.taps * conv->weights.group_in >= SHARED_TERMS_MIN;
+}
+
 // The sizes of conv_split.comp among which a race chooses: pixels of an invocation, and invocations
 // that add a sum. The first one is the rule's.
 static const struct vk_shader_choice split_sizes[] = {
@@ -102,8 +120,8 @@ static bool can_use_split(const struct vk_conv *conv)
 }
 
 _Static_assert(4 + INF_ARRAY_LENGTH(block_sizes) + INF_ARRAY_LENGTH(winograd_sizes) +
-                       INF_ARRAY_LENGTH(block_sizes_f16) + INF_ARRAY_LENGTH(matrix_sizes) +
-                       INF_ARRAY_LENGTH(split_sizes) <=
+                       INF_ARRAY_LENGTH(shared_sizes) + INF_ARRAY_LENGTH(block_sizes_f16) +
+                       INF_ARRAY_LENGTH(matrix_sizes) + INF_ARRAY_LENGTH(split_sizes) <=
                    VK_SHADER_CANDIDATES,
                "choose_method() lists all of them, and up to four by the rule");
 
@@ -131,6 +149,9 @@ static struct vk_shader_choice choose_method(const struct vk_lowering *lowering,
     bool half = lowering->half_weights && lowering->gpu->half_arithmetic && can_use_blocks(conv);
     for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(block_sizes_f16); i++)
         list[count++] = block_sizes_f16[i];
+    for (uint32_t i = 0; can_share_sums(conv) && i < INF_ARRAY_LENGTH(shared_sizes); i++)
+        if (half || shared_sizes[i].method != VK_BY_BLOCKS_F16)
+            list[count++] = shared_sizes[i];
     for (uint32_t i = 0; half && i < INF_ARRAY_LENGTH(matrix_sizes); i++)
         if (vk_can_use_matrices(lowering->gpu, &matrix_sizes[i]))
             list[count++] = matrix_sizes[i];

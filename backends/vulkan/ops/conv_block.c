@@ -10,30 +10,77 @@ struct group_shader {
     uint32_t invocations;
     uint32_t pixels;        // of the choice (struct vk_shader_choice)
     uint32_t last_constant; // the specialisation constant behind those that all shaders have
-    // The constants behind that one: the invocations of a subgroup, and the sizes of the matrices
-    // that it multiplies. All 0: the shader has no such constants.
-    uint32_t subgroup;
+    // The constants behind that one. conv_matrix.comp: the invocations of a subgroup, and the sizes
+    // of the matrices that it multiplies. conv_block.comp: how many work groups share the sums of a
+    // block. 0: the shader has no such constants.
+    uint32_t next_constant;
     struct vk_matrices matrices;
+    uint32_t splits;        // work groups that share the sums of a block; 1 or more
     uint32_t rows, columns; // pixels and vectors of four channels of the work group
 };
+
+// The push constants of sum_parts.comp.
+struct parts {
+    uint32_t count, parts;
+    uint32_t blocks, channels, added;
+    float low, high;
+};
+_Static_assert(sizeof(struct parts) == 28, "as sum_parts.comp");
+
+// Makes the dispatch of conv_block.comp write the parts of the sums to scratch memory, and
+// describes the dispatch `sum` of sum_parts.comp, which adds them.
+static enum inf_code split_sums(struct vk_lowering *lowering, const struct vk_conv *conv,
+                                uint32_t splits, struct vk_dispatch *dispatch,
+                                struct vk_dispatch *sum, struct inf_error *err)
+{
+    const struct vk_window *window = &conv->window;
+    uint32_t blocks = conv->weights.group_blocks;
+    struct parts parts = {.count = conv->images * window->out_h * window->out_w * blocks,
+                          .parts = splits,
+                          .blocks = blocks,
+                          .channels = window->out_c,
+                          .added = window->added,
+                          .low = conv->activation.low,
+                          .high = conv->activation.high};
+    size_t size_bytes = (size_t)splits * parts.count * 4 * sizeof(float);
+    *sum = (struct vk_dispatch){.variant = {INF_SHADER_SUM_PARTS,
+                                            {conv->activation.function, window->out_c % 4 == 0,
+                                             conv->activation.prelu, vk_conv_added_mode(conv)}},
+                                .invocations = parts.count,
+                                .cost = (uint64_t)parts.count * 4 * splits};
+    vk_set_push_constants(sum, &parts, sizeof(parts));
+    // The operands of conv_block.comp are x, weights, bias and slopes, the residual, and y.
+    dispatch->operand_count--;
+    INF_TRY(vk_bind_scratch(lowering, dispatch, 0, size_bytes, err));
+    INF_TRY(vk_bind_scratch(lowering, sum, 0, size_bytes, err));
+    vk_read_through_view(lowering, sum, 0, true);
+    sum->operands[sum->operand_count++] = dispatch->operands[2];
+    INF_TRY(vk_conv_bind_added(lowering, sum, conv, err));
+    return vk_bind_value(lowering, sum, conv->y, err);
+}
 
 static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *conv,
                                  const struct group_shader *group, bool *out_built,
                                  struct inf_error *err)
 {
     struct vk_window window = conv->window;
-    struct vk_dispatch dispatch = {
-        .variant = {group->shader,
-                    {conv->activation.function, group->pixels, window.in_c % 4 == 0,
-                     window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
-                     vk_conv_added_mode(conv), group->last_constant, group->subgroup,
-                     group->matrices.m, group->matrices.n, group->matrices.k},
-                    .group_size = group->invocations},
-        .cost = vk_conv_macs(conv)};
+    bool split = group->splits > 1;
+    struct vk_dispatch sum,
+        dispatch = {.variant = {group->shader,
+                                {split ? FN_NONE : conv->activation.function, group->pixels,
+                                 window.in_c % 4 == 0, window.out_c % 4 == 0, conv->transposed,
+                                 !split && conv->activation.prelu, conv->one_tap,
+                                 split ? ADDED_NOTHING : vk_conv_added_mode(conv),
+                                 group->last_constant, group->next_constant, group->matrices.m,
+                                 group->matrices.n, group->matrices.k},
+                                .group_size = group->invocations},
+                    .cost = vk_conv_macs(conv)};
     INF_TRY(vk_conv_bind_operands(lowering, &dispatch, conv, err));
     vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_read_through_view(lowering, &dispatch, 1, true);
-    *out_built = vk_can_build(lowering, &dispatch);
+    if (split)
+        INF_TRY(split_sums(lowering, conv, group->splits, &dispatch, &sum, err));
+    *out_built = vk_can_build(lowering, &dispatch) && (!split || vk_can_build(lowering, &sum));
     if (!*out_built)
         return INF_OK;
     window.strips = conv->images * window.out_h * window.out_w;
@@ -41,10 +88,11 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
     window.low = conv->activation.low;
     window.high = conv->activation.high;
     uint32_t tiles = (window.blocks + group->columns - 1) / group->columns;
-    dispatch.invocations =
-        (window.strips + group->rows - 1) / group->rows * tiles * group->invocations;
+    dispatch.invocations = (window.strips + group->rows - 1) / group->rows * tiles * group->splits *
+                           group->invocations;
     vk_set_push_constants(&dispatch, &window, sizeof(window));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    INF_TRY(vk_emit_dispatch(lowering, &dispatch, err));
+    return split ? vk_emit_dispatch(lowering, &sum, err) : INF_OK;
 }
 
 // Describes conv_block.comp with the sizes of the choice.
@@ -53,10 +101,13 @@ static struct group_shader describe_blocks(const struct vk_shader_choice *choice
     static const enum inf_shader_index shaders[2][2] = {
         {INF_SHADER_CONV_BLOCK, INF_SHADER_CONV_BLOCK_F16},
         {INF_SHADER_CONV_BLOCK_PAIR, INF_SHADER_CONV_BLOCK_PAIR_F16}};
+    uint32_t splits = INF_MAX(choice->splits, 1u);
     return (struct group_shader){.shader = shaders[pair][choice->method == VK_BY_BLOCKS_F16],
                                  .invocations = BLOCK_SIDE * BLOCK_SIDE,
                                  .pixels = choice->pixels,
                                  .last_constant = choice->vectors,
+                                 .next_constant = pair ? 0 : splits,
+                                 .splits = splits,
                                  .rows = BLOCK_SIDE * choice->pixels,
                                  .columns = BLOCK_SIDE * choice->vectors};
 }
@@ -94,7 +145,8 @@ static struct group_shader describe_matrices(const struct vk_gpu *gpu,
                                  .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
                                  .pixels = choice->pixels,
                                  .last_constant = choice->vectors,
-                                 .subgroup = gpu->subgroup_size,
+                                 .next_constant = gpu->subgroup_size,
+                                 .splits = 1,
                                  .matrices = *each,
                                  .rows = MATRIX_SIDES * each->m * choice->pixels,
                                  .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
@@ -129,6 +181,7 @@ enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                                        .invocations = SPLIT_COLUMNS * choice->vectors,
                                        .pixels = choice->pixels,
                                        .last_constant = choice->vectors,
+                                       .splits = 1,
                                        .rows = choice->pixels,
                                        .columns = SPLIT_COLUMNS};
     return emit_groups(lowering, conv, &split, out_built, err);
@@ -151,7 +204,7 @@ struct vk_variant vk_pair_variant(const struct vk_gpu *gpu, const struct vk_prod
         group.shader,
         {product->function, group.pixels, (a_by_k ? push->k : push->m) % 4 == 0, push->n % 4 == 0,
          a_by_k, b_by_k, (b_by_k ? push->k : push->n) % 4 == 0, product->bias, group.last_constant,
-         group.subgroup, group.matrices.m, group.matrices.n, group.matrices.k},
+         group.next_constant, group.matrices.m, group.matrices.n, group.matrices.k},
         .group_size = group.invocations};
 }
 

@@ -28,7 +28,10 @@ static const char *const method_names[VK_METHODS] = {
 void vk_shader_choice_print(const struct vk_shader_choice *choice, char text[INF_RACE_WINNER_TEXT])
 {
     const char *method = method_names[choice->method];
-    if (choice->vectors != 0)
+    if (choice->splits != 0)
+        snprintf(text, INF_RACE_WINNER_TEXT, "%s_%u_%u_%u", method, choice->pixels, choice->vectors,
+                 choice->splits);
+    else if (choice->vectors != 0)
         snprintf(text, INF_RACE_WINNER_TEXT, "%s_%u_%u", method, choice->pixels, choice->vectors);
     else if (choice->pixels != 0)
         snprintf(text, INF_RACE_WINNER_TEXT, "%s_%u", method, choice->pixels);
@@ -53,7 +56,8 @@ static void take_winner(const struct vk_lowering *lowering, uint64_t key,
 
 static bool is_same_choice(const struct vk_shader_choice *a, const struct vk_shader_choice *b)
 {
-    return a->method == b->method && a->pixels == b->pixels && a->vectors == b->vectors;
+    return a->method == b->method && a->pixels == b->pixels && a->vectors == b->vectors &&
+           a->splits == b->splits;
 }
 
 uint64_t vk_shader_key(const struct vk_lowering *lowering, const void *parts, size_t size_bytes)

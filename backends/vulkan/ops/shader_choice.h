@@ -42,6 +42,9 @@ struct vk_shader_choice {
     // of rows that an invocation computes. SPLIT: the number of invocations that add a sum. 0: the
     // method has no such size.
     uint32_t vectors;
+    // BLOCKS and BLOCKS_F16: the number of work groups that share the sums of a block of a
+    // convolution; 0: one.
+    uint32_t splits;
 };
 
 // The kinds of nodes among whose shaders a race chooses.
@@ -52,7 +55,7 @@ enum vk_race_subject {
 };
 
 // The largest number of candidates of a node.
-#define VK_SHADER_CANDIDATES 36u
+#define VK_SHADER_CANDIDATES 40u
 
 // The candidates for a node, the choice of the fixed rule first. Filled by the function that lowers
 // the node, if the lowering context points to this struct.
@@ -69,7 +72,7 @@ struct vk_shader_candidates {
     };
 };
 
-// Writes the name of a choice, such as "blocks_4_2".
+// Writes the name of a choice, such as "blocks_4_2", or "blocks_4_2_8" if sums are split.
 void vk_shader_choice_print(const struct vk_shader_choice *choice, char text[INF_RACE_WINNER_TEXT]);
 
 // Returns the key under which the winner for a node is recorded; 0 if the GPU has no races. The

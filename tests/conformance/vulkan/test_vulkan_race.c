@@ -70,6 +70,12 @@ static const struct sample samples[] = {
      INF_ACTIVATION_RELU6, false},
     {"residual, a channel more", INF_OP_CONV2D, 1, 9, 10, 20, 33, 3, 1, 1, 1, INF_PADDING_SAME,
      INF_ACTIVATION_NONE, true},
+    {"long sums", INF_OP_CONV2D, 1, 5, 7, 36, 45, 3, 1, 1, 1, INF_PADDING_SAME,
+     INF_ACTIVATION_RELU6, false},
+    {"long sums, two images, one tap", INF_OP_CONV2D, 2, 4, 5, 301, 70, 1, 1, 1, 1,
+     INF_PADDING_VALID, INF_ACTIVATION_NONE, false},
+    {"long sums and residual", INF_OP_CONV2D, 1, 6, 6, 260, 32, 1, 1, 1, 1, INF_PADDING_VALID,
+     INF_ACTIVATION_NONE, true},
 };
 
 static const struct sample *find_sample(const char *what)
