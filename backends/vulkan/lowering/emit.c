@@ -115,6 +115,7 @@ enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *
                               size_t offset, size_t size_bytes, struct inf_error *err)
 {
     assert(dispatch->operand_count < VK_BINDINGS_MAX);
+    assert(offset % VK_SPAN_ALIGNMENT == 0);
     if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return vk_decline(lowering, err, "%zu bytes are more than can be bound", size_bytes);
     dispatch->operands[dispatch->operand_count++] = (struct vk_operand){

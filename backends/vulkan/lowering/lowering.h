@@ -108,8 +108,8 @@ bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
 enum inf_code vk_bind_value(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                             uint32_t value, struct inf_error *err) INF_NODISCARD;
 
-// Binds `size_bytes` of scratch memory, starting at `offset`, as the next operand. Each slot has
-// its own scratch memory, which all nodes share.
+// Binds `size_bytes` of scratch memory, starting at `offset`, as the next operand. The offset must
+// be a multiple of VK_SPAN_ALIGNMENT. Each slot has its own scratch memory, which all nodes share.
 enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t offset, size_t size_bytes,
                               struct inf_error *err) INF_NODISCARD;

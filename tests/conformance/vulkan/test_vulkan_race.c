@@ -254,6 +254,35 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     inf_device_unref(&device);
 }
 
+// Returns how many candidates of a convolution with one tap share the sums of a block.
+static uint32_t count_shared(struct inf_device *device, int64_t pixels, int64_t in, int64_t out,
+                             enum inf_precision precision)
+{
+    const struct sample sample = {
+        "one tap",         INF_OP_CONV2D,       1,    1, pixels, in, out, 1, 1, 1, 1,
+        INF_PADDING_VALID, INF_ACTIVATION_NONE, false};
+    struct vk_shader_candidates candidates;
+    uint32_t count = 0;
+    list_candidates(&candidates, &sample, device, precision);
+    for (uint32_t i = 0; i < candidates.count; i++)
+        count += candidates.list[i].splits > 1;
+    return count;
+}
+
+// A block has 32 pixels and 64 channels.
+Test(vulkan_race, shares_sums_if_blocks_are_few_and_sums_are_long)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    bool half = ((struct vk_gpu *)device)->half_arithmetic;
+    vulkan_reopen_races(device);
+    cr_expect_eq(count_shared(device, 127 * 32, 256, 64, INF_PRECISION_FP32), 2);
+    cr_expect_eq(count_shared(device, 127 * 32, 256, 64, INF_PRECISION_FP16), half ? 3 : 2);
+    cr_expect_eq(count_shared(device, 127 * 32 + 1, 256, 64, INF_PRECISION_FP32), 0);
+    cr_expect_eq(count_shared(device, 127 * 32, 256, 65, INF_PRECISION_FP32), 0);
+    cr_expect_eq(count_shared(device, 127 * 32, 255, 64, INF_PRECISION_FP32), 0);
+    inf_device_unref(&device);
+}
+
 // If the device has no instructions that multiply matrices, this tests the shader with loops.
 Test(vulkan_race, multiplies_matrices_as_ref_does)
 {
