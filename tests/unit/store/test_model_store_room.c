@@ -299,8 +299,9 @@ Test(model_store_room, a_load_without_a_client_unloads_nothing)
 Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_later)
 {
     inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
     make_version("a", "1", KNOWN);
-    struct inf_model_store *store = make_store();
+    struct inf_model_store *store = make_governed_store(&budget);
     struct inf_served *served = NULL;
     struct inf_error err = {0};
     load_model(store, "a", 1);
@@ -319,6 +320,17 @@ Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_late
                        row_of(store, "a").reason);
     find_when_loaded(store, "a");
     cr_expect_str_eq(row_of(store, "a").reason, "");
+    // A file changes while the load waits for the answer about its room.
+    cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
+    cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
+    struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
+    cr_assert_eq(poll(&poller, 1, 20000), 1);
+    run_in_repository("touch -d 2001-02-03 a/1/w.bin");
+    wait_until_settled(store);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_IDLE);
+    cr_expect_not_null(strstr(row_of(store, "a").reason, "'w.bin' changed"), "%s",
+                       row_of(store, "a").reason);
+    find_when_loaded(store, "a");
     // If its files are gone, nothing but a change of them helps.
     cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
     run_in_repository("rm a/1/w.bin");
