@@ -28,8 +28,8 @@ ROOM_LEAST = 256
 STEPS = 2000
 SANITIZED = is_sanitized(DAEMON)
 MIB = 1 << 20
-# Meson sets this variable, which makes malloc() write to all memory that it returns. Memory that the
-# daemon does not use would then count.
+# Meson sets this variable, which makes malloc() write to all memory that it returns. Memory that
+# the daemon does not use would then count.
 os.environ['MALLOC_PERTURB_'] = '0'
 
 # Runs as a process of its own, which the test kills.
