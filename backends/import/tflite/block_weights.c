@@ -116,10 +116,12 @@ static void add_scales(struct inf_tflite_scope *s, const struct inf_tflite_tenso
 bool inf_tflite_block_weights_add(struct inf_tflite_scope *s, uint32_t index, uint32_t data,
                                   struct inf_tflite_block_weights *weights)
 {
-    const struct inf_tflite_tensor *tensor = inf_tflite_input_tensor(s, index);
+    const struct inf_tflite_tensor *stored = inf_tflite_input_tensor(s, index);
     const struct inf_tflite_tensor *x = inf_tflite_input_tensor(s, data);
-    if (!inf_build_ok(&s->b) || tensor == NULL || x == NULL || !fits_blocks(s, tensor, x))
+    if (!inf_build_ok(&s->b) || stored == NULL || x == NULL || !fits_blocks(s, stored, x))
         return false;
+    const struct inf_tflite_tensor weights_of_floats = inf_tflite_tensor_of_floats(stored);
+    const struct inf_tflite_tensor *tensor = &weights_of_floats;
     int64_t width = tensor->shape.dims[1];
     *weights = (struct inf_tflite_block_weights){.bits = packed_bits(tensor),
                                                  .block = tensor->quantization.block,

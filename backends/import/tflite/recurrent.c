@@ -58,7 +58,10 @@ uint32_t inf_tflite_weight(struct inf_tflite_scope *s, uint32_t index)
         return INF_VALUE_NONE;
     if (!inf_tflite_tensor_is_const(tensor))
         return inf_tflite_real(s, index);
-    return inf_tflite_add_floats(s, tensor, NULL);
+    if (inf_tflite_tensor_is_quantized(inf_tflite_input_tensor(s, 0)))
+        return inf_tflite_add_floats(s, tensor, NULL);
+    struct inf_tflite_tensor weights = inf_tflite_tensor_of_floats(tensor);
+    return inf_tflite_add_floats(s, &weights, NULL);
 }
 
 uint32_t inf_tflite_project(struct inf_tflite_scope *s, uint32_t x, uint32_t weights, uint32_t sum)

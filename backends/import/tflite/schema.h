@@ -21,8 +21,10 @@ const char *inf_tflite_builtin_name(int32_t code);
 enum inf_tflite_type {
     INF_TFLITE_TYPE_FLOAT32 = 0,
     INF_TFLITE_TYPE_FLOAT16 = 1,
+    INF_TFLITE_TYPE_UINT8 = 3,
     INF_TFLITE_TYPE_STRING = 5,
     INF_TFLITE_TYPE_COMPLEX64 = 8,
+    INF_TFLITE_TYPE_INT8 = 9,
     INF_TFLITE_TYPE_RESOURCE = 13,
     INF_TFLITE_TYPE_INT4 = 17,
     INF_TFLITE_TYPE_INT2 = 19,

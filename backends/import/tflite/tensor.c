@@ -30,6 +30,17 @@ bool inf_tflite_tensor_same_scale(const struct inf_tflite_tensor *a,
            p->zeros[0] == q->zeros[0];
 }
 
+struct inf_tflite_tensor inf_tflite_tensor_of_floats(const struct inf_tflite_tensor *tensor)
+{
+    static const int64_t no_zero = 0;
+    struct inf_tflite_tensor weights = *tensor;
+    if (tensor->type != INF_TFLITE_TYPE_UINT8 || tensor->quantization.count != 1)
+        return weights;
+    weights.type = INF_TFLITE_TYPE_INT8;
+    weights.quantization.zeros = &no_zero;
+    return weights;
+}
+
 // --- elements as stored ---
 
 // Unpacks integers below 8 bits to one byte each. The first element is in the lowest bits.

@@ -8,12 +8,18 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import tflite_cases_bytes
 import tflite_cases_mediapipe
+import tflite_cases_runtime
 import tflite_cases_stablehlo
 from tflite_case import write_all
 
 
 def main():
-    families = (tflite_cases_stablehlo, tflite_cases_mediapipe, tflite_cases_bytes)
+    families = (
+        tflite_cases_stablehlo,
+        tflite_cases_mediapipe,
+        tflite_cases_bytes,
+        tflite_cases_runtime,
+    )
     cases = [case for family in families for case in family.cases()]
     write_all(cases, Path(sys.argv[1]))
 

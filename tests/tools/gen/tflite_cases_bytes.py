@@ -160,6 +160,7 @@ def weight_only():
     kinds = {
         'i8': ('i8', [(i * 37) % 256 - 128 for i in range(size)], 0.01, 0),
         'i8-zero': ('i8', [(i * 37) % 256 - 128 for i in range(size)], 0.01, -7),
+        # With inputs of floats, these bytes are signed numbers, and the zero point is ignored.
         'u8': ('u8', [(i * 37) % 256 for i in range(size)], 0.01, 131),
         'i8-channels': (
             'i8',
@@ -177,11 +178,14 @@ def weight_only():
     }
     for name, (kind, data, scale, zero) in kinds.items():
         w = const(kind, (units, depth), data, scale, zero)
+        weights = w.real()
+        if kind == 'u8':
+            weights = [single((i - 256 if i > 127 else i) * single(scale)) for i in data]
         bias = const('f32', (units,), [single(0.1 * i - 1) for i in range(units)])
         for rows, cut in ((1, False), (5, True)):
             data = [single(i % 11 / 7 - 0.5) for i in range(rows * depth)]
             x = Tensor('f32', (rows, depth), data)
-            a, b, c = x.real(), w.real(), bias.real()
+            a, b, c = x.real(), weights, bias.real()
             sums = [
                 sum(a[i * depth + k] * b[j * depth + k] for k in range(depth)) + c[j]
                 for i in range(rows)
