@@ -55,6 +55,8 @@ class Tensor:
     """A tensor of a file. `scale` and `zero` quantise it; `data` are its elements, row by row.
     A list of scales has one for each index of the first axis."""
 
+    variable = False  # True: keeps its value between runs
+
     def __init__(self, kind, shape, data=None, scale=None, zero=0):
         self.kind, self.shape, self.scale, self.zero = kind, tuple(shape), scale, zero
         self.data = None if data is None else list(data)
@@ -107,8 +109,20 @@ def const(kind, shape, data, scale=None, zero=0):
     return tensor
 
 
+def variable(kind, shape, scale=None, zero=0):
+    """A tensor that begins as zeros and keeps its value between runs."""
+    tensor = Tensor(kind, shape, None, scale, zero)
+    tensor.variable = True
+    return tensor
+
+
 def is_const(tensor):
     return getattr(tensor, 'constant', False)
+
+
+def is_given(tensor):
+    """True if a request has the elements of an input."""
+    return tensor is not None and not is_const(tensor) and not tensor.variable
 
 
 class Body:
@@ -128,6 +142,7 @@ class Case:
         self.custom = more.get('custom')  # bytes
         self.version = more.get('version', 1)
         self.body = more.get('body')
+        self.intermediates = more.get('intermediates', [])
         self.tolerance = more.get('tolerance', {'rtol': 1e-5, 'atol': 1e-6, 'lsb': 0})
         # Name of a file beside the model that has the constants, and changes of its ranges.
         self.weights_file = more.get('weights_file')
@@ -153,6 +168,8 @@ class Case:
             if tensor.scale is not None:
                 scales = tensor.scales()
                 row[4] = {2: floats(*scales), 3: Vector('q', [tensor.zero] * len(scales))}
+            if tensor.variable:
+                row[5] = I8(1)
             if is_const(tensor) and self.weights_file:
                 number = 2**31 + len(ranges)
                 row[10] = U32(number)
@@ -166,7 +183,7 @@ class Case:
             tensors.append(row)
             return len(tensors) - 1
 
-        inputs = [add(f'x{i}', x) for i, x in enumerate(self.inputs)]
+        inputs = [-1 if x is None else add(f'x{i}', x) for i, x in enumerate(self.inputs)]
         outputs = [add(f'y{i}', y) for i, y in enumerate(self.outputs)]
         run = {0: U32(0), 1: ints(*inputs), 2: ints(*outputs)}
         if self.options:
@@ -175,7 +192,9 @@ class Case:
             run[11], run[12] = U8(self.options_2[0]), self.options_2[1]
         if self.custom is not None:
             run[5] = self.custom
-        free = [i for i, x in zip(inputs, self.inputs) if not is_const(x)]
+        if self.intermediates:
+            run[8] = ints(*[add(f'z{i}', z) for i, z in enumerate(self.intermediates)])
+        free = [i for i, x in zip(inputs, self.inputs) if is_given(x)]
         graphs = [{0: tensors, 1: ints(*free), 2: ints(*outputs), 3: [run], 4: 'main'}]
         if self.body:
             scalars = [
@@ -196,7 +215,7 @@ class Case:
         lists = {'inputs': [], 'outputs': []}
         for side, letter in (('inputs', 'x'), ('outputs', 'y')):
             for i, tensor in enumerate(getattr(self, side)):
-                if side == 'inputs' and is_const(tensor):
+                if side == 'inputs' and not is_given(tensor):
                     continue
                 file = f'{self.id}.{letter}{i}.npy'
                 (folder / file).write_bytes(tensor.npy())
@@ -204,7 +223,7 @@ class Case:
                 if side == 'outputs':
                     row['tolerance'] = self.tolerance
                 lists[side].append(row)
-        first = [x for x in self.inputs if not is_const(x)] + self.outputs
+        first = [x for x in self.inputs if is_given(x)] + self.outputs
         return {
             'id': self.id,
             'operator': self.name,

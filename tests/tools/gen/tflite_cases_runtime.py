@@ -1,18 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases whose expected values TFLite's runtimes computed, because their kernels do not follow the
-definition: weights of UINT8 with inputs of floats.
+definition: quantised LSTMs, and weights of UINT8 with inputs of floats.
 
-The runtimes are tfjs-tflite 0.0.1-alpha.10 and LiteRT.js 2.5.3.
+The runtimes are tfjs-tflite 0.0.1-alpha.10 (all cases) and LiteRT.js 2.5.3 (weights; it has no
+variable tensors).
 """
-from tflite_case import Case, Tensor, const, noise, single
-from tflite_writer import I8, I32
+from tflite_case import Case, Tensor, const, noise, single, variable
+from tflite_writer import F32, I8, I32
 
+STEP = {'lsb': 1, 'rtol': 0, 'atol': 0}
 # The runtimes quantise the inputs, which moves results by up to 0.03.
 DYNAMIC = {'lsb': 0, 'rtol': 0, 'atol': 0.05}
 
 
 def integers(size, seed, low=-127, high=127):
     return [round(low + (high - low) * (x + 1) / 2) for x in noise(size, seed)]
+
+
+def lstm(id, projected, zero, results):
+    """A quantised LSTM over three steps. `zero` is the zero point of the result before the
+    projection, which the kernels subtract where an affine quantisation adds it."""
+    batch, steps, inputs, units, outputs = 2, 3, 5, 4, 3 if projected else 4
+    x = Tensor('i8', (batch, steps, inputs), integers(30, 1, -128, 127), 0.02, -11)
+    scales = [0.012 + 0.001 * i for i in range(4)]
+    weights = [
+        const('i8', (units, inputs), integers(20, 10 + i), scale) for i, scale in enumerate(scales)
+    ]
+    recurrent = [
+        const('i8', (units, outputs), integers(units * outputs, 20 + i), 0.009 + 0.001 * i)
+        for i in range(4)
+    ]
+    biases = [
+        const('i32', (units,), integers(units, 30 + i, -3000, 3000), 0.02 * scale)
+        for i, scale in enumerate(scales)
+    ]
+    projection = [None, None]
+    if projected:
+        data = integers(outputs * units, 40)
+        bias = integers(outputs, 41, -5000, 5000)
+        projection = [
+            const('i8', (outputs, units), data, 0.008),
+            const('i32', (outputs,), bias, 0.008 * 0.0065),
+        ]
+    states = [variable('i8', (batch, outputs), 0.007, 6), variable('i16', (batch, units), 2**-11)]
+    peepholes, norms = [None] * 3, [None] * 4
+    sums = [Tensor('f32', ())] * 4
+    result = Tensor('i8', (), None, 0.0065, zero)
+    y = Tensor('i8', (batch, steps, outputs), results, 0.007, 6)
+    return Case(
+        id,
+        'UNIDIRECTIONAL_SEQUENCE_LSTM',
+        [x, *weights, *recurrent, *peepholes, *biases, *projection, *states, *norms],
+        [y],
+        options=(71, {0: I8(4), 1: F32(0), 2: F32(0)}),
+        intermediates=[*sums, result],
+        version=3,
+        tolerance=STEP,
+    )
+
+
+def lstms():
+    results = [
+        -41, 40, 9, 91, 34, -43, 73, -73, -40, 15, 9, 5, 9, 11, 35, 8, 121, -9, 6, 101, 10, -36,
+        19, 6,
+    ]
+    yield lstm('int8-lstm', False, -9, results)
+    results = [12, 84, 1, -24, 69, 43, 6, 73, 10, -14, 45, 43, -44, 31, 7, -24, 31, -13]
+    yield lstm('int8-lstm-projection', True, -120, results)
 
 
 def unsigned_weights():
@@ -51,4 +105,5 @@ CONVOLUTION = [
 
 
 def cases():
+    yield from lstms()
     yield from unsigned_weights()

@@ -11,6 +11,7 @@
 #include "backends/import/tflite/op_table.h"
 #include "backends/import/tflite/quantize.h"
 #include "backends/import/tflite/recurrent.h"
+#include "backends/import/tflite/tensor.h"
 #include "backends/import/tflite/variable.h"
 
 // Added to the variance of a normalisation.
@@ -35,8 +36,8 @@ struct cell {
     uint32_t projection, projection_bias;
     uint32_t auxiliary[GATES]; // weights of a second input
     const struct inf_tflite_tensor *hidden_type, *cell_type;
-    // Of a quantised cell: the sums before a normalisation, and the result before a projection, are
-    // rounded to the numbers of these tensors; otherwise NULL.
+    // Of a quantised cell: the sums before a normalisation are rounded to the numbers of these
+    // tensors, and the result before a projection as add_result() says; otherwise NULL.
     const struct inf_tflite_tensor *sum_types[GATES], *result_type;
     uint32_t hidden_state, cell_state;
     uint32_t hidden_index, cell_index; // numbers of the inputs that have the states
@@ -50,6 +51,13 @@ static const struct inf_tflite_tensor *find_intermediate(const struct inf_tflite
 {
     const struct inf_tflite_indices *list = &s->op->intermediates;
     return index < list->count ? &s->frame->subgraph->tensors[list->items[index]] : NULL;
+}
+
+// Returns true if the tensor is quantised with one scale.
+static bool has_scale(const struct inf_tflite_tensor *tensor)
+{
+    return tensor != NULL && inf_tflite_tensor_is_quantized(tensor) &&
+           tensor->quantization.count == 1 && tensor->quantization.scales[0] > 0;
 }
 
 static struct cell read_cell(struct inf_tflite_scope *s, const struct places *places)
@@ -78,6 +86,9 @@ static struct cell read_cell(struct inf_tflite_scope *s, const struct places *pl
     cell.cell_state = inf_tflite_state(s, places->cell);
     cell.hidden_type = inf_tflite_input_tensor(s, places->hidden);
     cell.cell_type = inf_tflite_input_tensor(s, places->cell);
+    if (has_scale(cell.hidden_type) && s->op->intermediates.count > GATES + 1)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "has %u intermediate tensors, wanted %u",
+                       s->op->intermediates.count, GATES + 1);
     for (uint32_t i = 0; i < GATES; i++)
         cell.sum_types[i] = find_intermediate(s, i);
     cell.result_type = find_intermediate(s, GATES);
@@ -85,6 +96,27 @@ static struct cell read_cell(struct inf_tflite_scope *s, const struct places *pl
     cell.cell_clip = inf_tflite_option_float(s, 1, "cell_clip");
     cell.projection_clip = inf_tflite_option_float(s, 2, "proj_clip");
     return cell;
+}
+
+// Adds the result of a cell, before its projection. TFLite's kernels of quantised cells subtract
+// the zero point of the intermediate tensor from the rounded result, where an affine quantisation
+// adds it. A projection adds it again, so that only the bounds of the result differ. Without a
+// projection, the bytes are read with the zero point of the output.
+static uint32_t add_result(struct inf_builder *b, const struct cell *cell, uint32_t h)
+{
+    if (!has_scale(cell->result_type) || !has_scale(cell->hidden_type))
+        return h;
+    const struct inf_tflite_quantization *result = &cell->result_type->quantization;
+    const struct inf_tflite_quantization *hidden = &cell->hidden_type->quantization;
+    double zero = (double)result->zeros[0];
+    int32_t low, high;
+    inf_tflite_stored_range(cell->result_type, &low, &high);
+    h = inf_build_binary_number(b, INF_BINARY_MUL, h, 1 / (double)result->scales[0]);
+    h = inf_build_clip(b, inf_build_unary(b, INF_UNARY_ROUND, h), low + zero, high + zero);
+    if (cell->projection != INF_VALUE_NONE)
+        return inf_build_binary_number(b, INF_BINARY_MUL, h, (double)result->scales[0]);
+    h = inf_build_binary_number(b, INF_BINARY_SUB, h, zero + (double)hidden->zeros[0]);
+    return inf_build_binary_number(b, INF_BINARY_MUL, h, (double)hidden->scales[0]);
 }
 
 static uint32_t add_clip(struct inf_builder *b, uint32_t x, float clip)
@@ -132,8 +164,7 @@ static uint32_t add_step(struct inf_tflite_scope *s, struct cell *cell, uint32_t
     uint32_t o =
         inf_build_unary(b, INF_UNARY_SIGMOID, add_gate(s, cell, GATE_OUTPUT, x, auxiliary, c));
     uint32_t h = inf_build_mul(b, o, inf_tflite_activate_real(s, c, cell->activation));
-    if (cell->projection != INF_VALUE_NONE)
-        h = inf_tflite_round_to(s, h, cell->result_type);
+    h = add_result(b, cell, h);
     if (cell->projection != INF_VALUE_NONE)
         h = add_clip(b, inf_tflite_project(s, h, cell->projection, cell->projection_bias),
                      cell->projection_clip);
