@@ -108,15 +108,57 @@ INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
     return requantize_sums(window, sums, end);
 }
 
+// The weights and biases of a window with HELD_TAPS taps and one group of four rows, which are read
+// once for all pixels of a call.
+#define HELD_TAPS 3
+struct held {
+    inf_qvec_w w[HELD_TAPS][VECTORS];
+    inf_qvec bias[VECTORS];
+};
+
+INF_QVEC_INLINE void hold_weights(const struct inf_q8_window *window, struct held *held)
+{
+    INF_QVEC_UNROLL
+    for (size_t v = 0; v < VECTORS; v++) {
+        held->bias[v] = qvec_load(window->bias + v * INF_QVEC_WIDTH);
+        INF_QVEC_UNROLL
+        for (size_t k = 0; k < HELD_TAPS; k++)
+            held->w[k][v] = qvec_w(window->w + (k * VECTORS + v) * WIDTH);
+    }
+}
+
+INF_QVEC_INLINE inf_qvec_bytes compute_held(const struct inf_q8_window *window,
+                                            const struct held *held, const uint8_t *columns,
+                                            const inf_qvec_end *end)
+{
+    inf_qvec sums[VECTORS];
+    INF_QVEC_UNROLL
+    for (size_t v = 0; v < VECTORS; v++) {
+        sums[v] = held->bias[v];
+        INF_QVEC_UNROLL
+        for (size_t k = 0; k < HELD_TAPS; k++) {
+            const uint8_t *from = columns + (k * window->tap_step * 4 + v) * WIDTH;
+            sums[v] = qvec_dot(sums[v], qvec_x(qvec_load((const int32_t *)from)), held->w[k][v]);
+        }
+    }
+    add_carries(window, columns, sums);
+    return requantize_sums(window, sums, end);
+}
+
 INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const uint8_t *columns,
                                     size_t pixels, uint8_t *y, const size_t kernel,
                                     const size_t fours)
 {
+    const bool holds = kernel == HELD_TAPS && fours == 1;
     const size_t step = window->x_step * fours * 4 * WIDTH;
     const struct inf_q8_requant *requant = &window->requant;
     const inf_qvec_end end = qvec_end(requant->low, requant->high, requant->zero, requant->flip);
+    struct held held;
+    if (holds)
+        hold_weights(window, &held);
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
-        inf_qvec_bytes bytes = compute_pixel(window, columns, &end, kernel, fours);
+        inf_qvec_bytes bytes = holds ? compute_held(window, &held, columns, &end)
+                                     : compute_pixel(window, columns, &end, kernel, fours);
         // If pixels are neighbours, the next ones replace what is written behind one of them.
         bool packed = window->y_step == window->channels && pixels * window->y_step >= WIDTH;
         if (window->channels == WIDTH || packed) {
@@ -134,8 +176,8 @@ static void run_window(const struct inf_q8_window *window, const uint8_t *column
 {
     size_t kernel = window->kernel;
     size_t fours = window->fours;
-    if (kernel == 3 && fours == 1)
-        compute_pixels(window, columns, pixels, y, 3, 1);
+    if (kernel == HELD_TAPS && fours == 1)
+        compute_pixels(window, columns, pixels, y, HELD_TAPS, 1);
     else if (kernel == 5 && fours == 2)
         compute_pixels(window, columns, pixels, y, 5, 2);
     else
