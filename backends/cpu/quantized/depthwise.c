@@ -3,8 +3,12 @@
 // channel. A strip of pixels is computed in one call. For each block of channels, the columns of x
 // under the windows are interleaved in scratch memory (struct inf_q8_depthwise shows how), and then
 // multiplied and summed. Windows of two or three rows at stride 1 leave room in a group of four
-// rows for one more: the columns are interleaved once for two rows of y, which have the same
-// weights in other rows of the group.
+// rows for one more: the columns are interleaved once for two rows of y. The second row of y has
+// the same weights, each one row further down. A row is a byte of a 32-bit lane, and the last byte
+// of each lane is 0, so that the same memory read from the byte before it on has these weights:
+//
+//     lanes of two channels   a0 a1 a2 0  b0 b1 b2 0
+//     one byte before       0 a0 a1 a2 0  b0 b1 b2      lanes: 0 a0 a1 a2,  0 b0 b1 b2
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/fold.h"
 #include "backends/graph/shape/infer.h"
@@ -17,6 +21,7 @@
 #define FOUR            ((size_t)4)
 #define BLOCK_WIDTH_MAX 64 // most channels in a block, at any ISA level
 #define MACS_EACH       4  // 8-bit multiply-adds that take as long as one float multiply-add
+#define GAP             64 // zero bytes before weights; the last one is read as part of a lane
 #define STRIP_MACS      ((size_t)100000)
 
 // A block of channels that one call of the depthwise loop computes.
@@ -267,7 +272,6 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
 // One group of four rows of taps of a block, with what is packed of each weight.
 struct group {
     size_t tap, four; // tap along the width, and group of four rows
-    size_t above;     // rows of x above the first tap that are interleaved, too
     uint8_t rows[FOUR][BLOCK_WIDTH_MAX];
     bool has_carry;
     // Of each channel: how its weights are folded (fold.h), and the packed bytes without a carry.
@@ -278,7 +282,7 @@ struct group {
 // Returns a group of the block, without rows.
 static struct group begin_group(const struct block *block, const struct inf_q8_params *params)
 {
-    struct group group = {.above = 0};
+    struct group group = {.tap = 0};
     for (size_t c = 0; c < block->window.channels; c++) {
         struct inf_q8_fold fold = inf_q8_fold_channel(params, block->first + c);
         group.subtracted[c] = fold.subtracted;
@@ -297,9 +301,9 @@ static void fill_group(const struct depthwise *depthwise, const struct block *bl
     for (size_t r = 0; r < FOUR; r++) {
         size_t row = group->four * FOUR + r;
         memset(group->rows[r], 0, block->window.channels);
-        if (row < group->above || row - group->above >= kernel)
+        if (row >= kernel)
             continue;
-        size_t tap = (row - group->above) * (size_t)depthwise->width.kernel + group->tap;
+        size_t tap = row * (size_t)depthwise->width.kernel + group->tap;
         for (size_t c = 0; c < block->window.channels; c++) {
             uint8_t byte = w[tap * depthwise->channels + block->first + c];
             int8_t packed = (int8_t)(byte - group->subtracted[c]);
@@ -334,15 +338,16 @@ struct packing {
     struct inf_q8_carry *carries;
 };
 
-// Sets the weights of a window of the block: interleaves them in the same way as x, with `above`
-// rows of zeros above them, and lists their carries.
+// Sets the weights of a window of the block: interleaves them in the same way as x, and lists their
+// carries.
 static void pack_window(const struct depthwise *depthwise, const struct block *block,
-                        const struct inf_q8_params *params, const uint8_t *w, size_t above,
+                        const struct inf_q8_params *params, const uint8_t *w,
                         struct inf_q8_window *window, struct packing *packing)
 {
     size_t size = FOUR * block->loops->width;
     struct group group = begin_group(block, params);
-    group.above = above;
+    memset(packing->numbers, 0, GAP);
+    packing->numbers += GAP;
     window->w = (const int8_t *)packing->numbers;
     window->carries = packing->carries;
     for (group.tap = 0; group.tap < window->kernel; group.tap++)
@@ -362,6 +367,19 @@ static void pack_window(const struct depthwise *depthwise, const struct block *b
             packing->blocks += INF_Q8_CARRY_BLOCKS * size;
         }
     window->carry_count = (size_t)(packing->carries - window->carries);
+}
+
+// Sets the window of the next row of y: the same weights, one row further down.
+static void shift_window(const struct inf_q8_window *window, struct inf_q8_window *below,
+                         struct packing *packing)
+{
+    *below = *window;
+    below->w--;
+    below->carries = packing->carries;
+    for (size_t i = 0; i < window->carry_count; i++) {
+        *packing->carries = window->carries[i];
+        packing->carries++->w--;
+    }
 }
 
 static void pack_block(const struct depthwise *depthwise, struct block *block,
@@ -391,10 +409,9 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
     block->window.requant =
         inf_q8_requant_of(params, (const float *)(packing->numbers + SCALES * size));
     packing->numbers += NUMBERS * size;
-    block->below = block->window;
-    pack_window(depthwise, block, params, w, 0, &block->window, packing);
+    pack_window(depthwise, block, params, w, &block->window, packing);
     if (depthwise->rows_max > 1)
-        pack_window(depthwise, block, params, w, 1, &block->below, packing);
+        shift_window(&block->window, &block->below, packing);
 }
 
 // Returns the number of groups of four rows of taps, of all blocks, that have carries. Adds the
@@ -424,19 +441,20 @@ static enum inf_code alloc_packing(const struct depthwise *depthwise, struct inf
                                    struct inf_error *err)
 {
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
-    size_t each = NUMBERS + depthwise->rows_max * (size_t)depthwise->width.kernel *
-                                fours_of(&depthwise->height);
-    size_t carry_bytes = 0, number_bytes = 0;
+    size_t each = NUMBERS + (size_t)depthwise->width.kernel * fours_of(&depthwise->height);
+    size_t carry_bytes = GAP, number_bytes = 0;
     size_t carries = depthwise->rows_max * count_carries(depthwise, params, w, &carry_bytes);
     void *numbers;
     void *blocks = NULL;
     for (size_t i = 0; i < depthwise->block_count; i++)
-        number_bytes += each * FOUR * depthwise->blocks[i].loops->width;
+        number_bytes += each * FOUR * depthwise->blocks[i].loops->width + GAP;
     INF_TRY(inf_q8_alloc(&numbers, step, number_bytes, err));
     if (carries > 0)
-        INF_TRY(inf_q8_alloc(&blocks, step, depthwise->rows_max * carry_bytes, err));
+        INF_TRY(inf_q8_alloc(&blocks, step, carry_bytes, err));
+    if (carries > 0)
+        memset(blocks, 0, GAP);
     packing->numbers = numbers;
-    packing->blocks = blocks;
+    packing->blocks = carries > 0 ? (uint8_t *)blocks + GAP : NULL;
     packing->carries = inf_arena_alloc(step->arena, (carries + 1) * sizeof *packing->carries);
     if (packing->carries == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
