@@ -48,16 +48,6 @@
 
 // --- packing the weights ---
 
-// The 32-bit numbers of each column that a panel stores besides its weights. The numbers of one
-// kind lie together, with one for each column of the panel. TERMS kinds are always stored. The zero
-// points of the weights follow them if kernels subtract these. Base and slope of the bias come last
-// if each run computes the biases, because x_zero is computed.
-enum {
-    BIAS,
-    SCALES,
-    TERMS
-};
-
 // Addresses of the panel that fill_panel() sets up next.
 struct packing {
     uint32_t *terms; // count_terms() numbers for each column of the panel
@@ -82,10 +72,42 @@ static size_t list_carries(const struct inf_q8_product *product, struct packing 
     return count;
 }
 
-// Returns how many 32-bit numbers panels store for each column.
+// Returns how many 32-bit numbers panels store for each column besides its weights. The numbers of
+// one kind lie together, with one for each column of the panel: the biases; the scales, unless the
+// kernels read the constant; the zero points of the weights, if kernels subtract these; and base
+// and slope of the biases, if each run computes the biases because x_zero is computed.
 static size_t count_terms(const struct inf_q8_product *product)
 {
-    return TERMS + (product->has_zeros ? 1 : 0) + (product->shifts ? 2 : 0);
+    return 1 + (product->copies_scales ? 1 : 0) + (product->has_zeros ? 1 : 0) +
+           (product->shifts ? 2 : 0);
+}
+
+// Where the numbers of a panel are. NULL: the panel does not store them.
+struct terms {
+    int32_t *bias, *zeros;
+    float *scales;
+    uint32_t *base, *slope;
+};
+
+// Divides the numbers of a panel of `width` columns.
+static struct terms divide_terms(const struct inf_q8_product *product, uint32_t *numbers,
+                                 size_t width)
+{
+    struct terms terms = {.bias = (int32_t *)numbers};
+    numbers += width;
+    if (product->copies_scales) {
+        terms.scales = (float *)numbers;
+        numbers += width;
+    }
+    if (product->has_zeros) {
+        terms.zeros = (int32_t *)numbers;
+        numbers += width;
+    }
+    if (product->shifts) {
+        terms.base = numbers;
+        terms.slope = numbers + width;
+    }
+    return terms;
 }
 
 // Computes the biases of a panel of `width` columns: base - x_zero * slope, modulo 2^32.
@@ -110,43 +132,44 @@ static void fill_panel(const struct inf_q8_product *product, struct inf_q8_produ
     uint32_t once[2 * INF_Q8_PANEL_COLUMNS_MAX];
     assert(width <= INF_Q8_PANEL_COLUMNS_MAX);
     size_t terms_count = count_terms(product) * width;
-    int32_t *bias = (int32_t *)(packing->terms + BIAS * width);
-    float *scales = (float *)(packing->terms + SCALES * width);
-    int32_t *zeros = product->has_zeros ? (int32_t *)(packing->terms + TERMS * width) : NULL;
-    uint32_t *base = product->shifts ? packing->terms + terms_count - 2 * width : once;
+    struct terms own = divide_terms(product, packing->terms, width);
+    uint32_t *base = product->shifts ? own.base : once;
     uint32_t *slope = base + width;
     memset(once, 0, sizeof once);
     memset(packing->terms, 0, terms_count * sizeof(*packing->terms));
     *panel = (struct inf_q8_product_panel){.gemm = gemms->gemm[vectors - 1],
                                            .first = group * product->outputs + *first,
-                                           .bias = bias,
-                                           .base = product->shifts ? base : NULL,
-                                           .slope = product->shifts ? slope : NULL,
+                                           .bias = own.bias,
+                                           .base = own.base,
+                                           .slope = own.slope,
                                            .width = width};
     inf_cpu_bytes_sum_columns(packing->w, product->quads, width, slope);
     size_t carries = list_carries(product, packing, width, slope);
     for (size_t i = 0; i < columns; i++) {
         size_t channel = panel->first + i;
         base[i] = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
-        if (zeros != NULL) {
-            zeros[i] = inf_q8_w_zero(terms, channel);
-            slope[i] -= (uint32_t)product->depth * (uint32_t)zeros[i];
+        if (own.zeros != NULL) {
+            own.zeros[i] = inf_q8_w_zero(terms, channel);
+            slope[i] -= (uint32_t)product->depth * (uint32_t)own.zeros[i];
         }
-        scales[i] = inf_q8_scale(terms, channel);
+        if (own.scales != NULL)
+            own.scales[i] = inf_q8_scale(terms, channel);
     }
-    compute_biases(bias, base, slope, width, terms->x_zero);
-    panel->part = (struct inf_q8_panel){
-        .segments = 1,
-        .quads = product->quads,
-        .w = packing->w,
-        .bias = bias,
-        .zeros = zeros,
-        .carries = carries > 0 ? packing->carries - carries : NULL,
-        .carry_count = carries,
-        .requant = inf_q8_requant_of(terms, terms->scales != NULL ? scales : NULL),
-        .y_step = product->windows.groups * product->outputs,
-        .columns = columns,
-        .tile_depth = product->tile_depth};
+    compute_biases(own.bias, base, slope, width, terms->x_zero);
+    const float *scales = NULL;
+    if (terms->scales != NULL)
+        scales = own.scales != NULL ? own.scales : terms->scales + panel->first;
+    panel->part = (struct inf_q8_panel){.segments = 1,
+                                        .quads = product->quads,
+                                        .w = packing->w,
+                                        .bias = own.bias,
+                                        .zeros = own.zeros,
+                                        .carries = carries > 0 ? packing->carries - carries : NULL,
+                                        .carry_count = carries,
+                                        .requant = inf_q8_requant_of(terms, scales),
+                                        .y_step = product->windows.groups * product->outputs,
+                                        .columns = columns,
+                                        .tile_depth = product->tile_depth};
     packing->terms += terms_count;
     packing->w += INF_CPU_QUAD * product->quads * width;
     *first += columns;
@@ -196,8 +219,8 @@ static enum inf_code alloc_panels(struct inf_q8_product *product, struct inf_cpu
     return INF_OK;
 }
 
-// Allocates memory for the numbers of all panels. The members `has_zeros` and `shifts` must be set,
-// because count_terms() depends on them.
+// Allocates memory for the numbers of all panels. The members that count_terms() depends on must be
+// set.
 static enum inf_code alloc_terms(struct inf_q8_product *product, struct inf_cpu_step *step,
                                  struct inf_error *err)
 {
@@ -281,6 +304,7 @@ static enum inf_code prepare_packing(struct inf_q8_product *product, struct inf_
     INF_TRY(inf_q8_alloc(&memory, step, inf_cpu_bytes_packed_size(product->gemms, &matrix), err));
     product->w_memory = memory;
     product->has_zeros = true;
+    product->copies_scales = true;
     step->run = packing_run;
     return alloc_terms(product, step, err);
 }
@@ -360,6 +384,8 @@ static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_s
         INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
     packing.w = w;
     product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
+    // The bytes behind a constant may be read in place of the scales of missing columns.
+    product->copies_scales = product->terms.scale_count <= 1;
     INF_TRY(alloc_terms(product, step, err));
     fill_panels(product, packing);
     return INF_OK;

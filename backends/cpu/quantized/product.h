@@ -28,8 +28,10 @@ struct inf_q8_product {
     bool direct;         // true: a window is one pixel of x, so no window is copied
     // True if the zero points of the weights are subtracted when weights are packed (fold.h).
     bool folded;
-    bool has_zeros;         // true: kernels subtract the zero points of the weights
-    bool shifts;            // true: each run updates the biases for the zero point of x
+    bool has_zeros; // true: kernels subtract the zero points of the weights
+    bool shifts;    // true: each run updates the biases for the zero point of x
+    // True if panels have a copy of their scales; false if kernels read the constant.
+    bool copies_scales;
     bool transposed;        // true: the weights are stored as [outputs][depth]
     size_t matrices;        // matrices of weights; each is multiplied with its own `pixels`
     uint32_t *terms_memory; // numbers of the panels: see count_terms()
