@@ -8,6 +8,7 @@
 
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
+#include "backends/import/common/contents.h"
 #include "backends/import/common/import_options.h"
 
 // Metadata of a model file that the graph does not contain.

@@ -18,6 +18,7 @@
 #include "daemon/check/inspect.h"
 #include "daemon/check/time_runs.h"
 #include "daemon/model/repository.h"
+#include "proto/core/utf8.h"
 
 // Exit codes, the same as those of inferctl.
 enum {
@@ -40,6 +41,9 @@ struct check {
     json_t *report;
     char *lacks; // operators that the model needs and that are not built in, one per line
     size_t lacks_size;
+    struct inf_file_contents contents;
+    char *operators; // the operators of the file, one per line
+    size_t operators_size;
 };
 
 static json_t *describe_ports(const struct inf_graph *graph, const struct inf_port *ports,
@@ -148,15 +152,33 @@ static enum inf_code import_model(struct check *check, const char *path, struct 
         return inf_fail(err, INF_NOT_FOUND, "'%s': %s", path, strerror(errno));
     INF_TRY(inf_model_locate_path(&check->location, absolute, err));
     import.report = open_memstream(&check->lacks, &check->lacks_size);
+    import.contents = &check->contents;
+    check->contents.operators = open_memstream(&check->operators, &check->operators_size);
     enum inf_code code =
         inf_model_import_with(&check->graph, &check->info, check->location.directory_fd,
                               check->location.file, &import, err);
     if (import.report != NULL)
         fclose(import.report);
+    if (check->contents.operators != NULL)
+        fclose(check->contents.operators);
     INF_TRY(code);
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(&check->devices, hosts, INF_MODEL_HOSTS);
     return inf_model_create(&check->model, &check->graph, hosts, host_count, &passes, err);
+}
+
+// Returns the operators of the file as an object from names to counts.
+static json_t *count_operators(const struct check *check)
+{
+    json_t *counts = json_object();
+    char *rest = check->operators, *name;
+    while (rest != NULL && (name = strsep(&rest, "\n")) != NULL) {
+        inf_text_clean(name);
+        json_int_t count = json_integer_value(json_object_get(counts, name));
+        if (*name != '\0')
+            json_object_set_new(counts, name, json_integer(count + 1));
+    }
+    return counts;
 }
 
 static enum inf_code run_check(struct check *check, const char *path, struct inf_error *err)
@@ -170,13 +192,16 @@ static enum inf_code run_check(struct check *check, const char *path, struct inf
     }
     const struct inf_graph *graph = inf_model_graph(check->model);
     struct inf_graph_cost cost = inf_graph_cost(graph);
-    check->report = json_pack(
-        "{s:s,s:s,s:s,s:I,s:o,s:o,s:I,s:I,s:I,s:[]}", "file", path, "format", check->info.format,
-        "producer", check->info.producer, "file_bytes", (json_int_t)check->info.file_bytes,
-        "inputs", describe_ports(graph, graph->inputs, graph->input_count), "outputs",
-        describe_ports(graph, graph->outputs, graph->output_count), "nodes",
-        (json_int_t)graph->node_count, "parameters", (json_int_t)cost.parameters, "constant_bytes",
-        (json_int_t)cost.const_bytes, "devices");
+    inf_text_clean(check->contents.version);
+    check->report =
+        json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:I,s:o,s:o,s:I,s:I,s:I,s:[]}", "file", path, "format",
+                  check->info.format, "version", check->contents.version, "producer",
+                  check->info.producer, "operators", count_operators(check), "quantization",
+                  check->contents.quantization, "file_bytes", (json_int_t)check->info.file_bytes,
+                  "inputs", describe_ports(graph, graph->inputs, graph->input_count), "outputs",
+                  describe_ports(graph, graph->outputs, graph->output_count), "nodes",
+                  (json_int_t)graph->node_count, "parameters", (json_int_t)cost.parameters,
+                  "constant_bytes", (json_int_t)cost.const_bytes, "devices");
     if (check->report == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the report");
     INF_TRY(choose_shapes(check, err));
@@ -239,12 +264,51 @@ static void print_device(json_t *row)
     inf_inspect_print_plan(json_object_get(row, "plan"));
 }
 
+static int compare_counts(const void *a, const void *b)
+{
+    void *row = *(void *const *)a, *other = *(void *const *)b;
+    json_int_t x = json_integer_value(json_object_iter_value(row));
+    json_int_t y = json_integer_value(json_object_iter_value(other));
+    return x != y ? (y > x) - (y < x)
+                  : strcmp(json_object_iter_key(row), json_object_iter_key(other));
+}
+
+// Prints the operators of the file, those with most nodes first.
+static void print_operators(json_t *operators)
+{
+    size_t count = json_object_size(operators), used = 0;
+    void **rows = calloc(count + 1, sizeof *rows);
+    if (rows == NULL || count == 0) {
+        free(rows);
+        return;
+    }
+    for (void *row = json_object_iter(operators); row != NULL;
+         row = json_object_iter_next(operators, row))
+        rows[used++] = row;
+    qsort(rows, used, sizeof *rows, compare_counts);
+    printf("%-10s", "operators");
+    for (size_t i = 0; i < used; i++) {
+        printf("%s ", i > 0 ? "," : "");
+        print_text(json_object_iter_key(rows[i]));
+        printf(" %lld", (long long)json_integer_value(json_object_iter_value(rows[i])));
+    }
+    putchar('\n');
+    free(rows);
+}
+
 static void print_report(const json_t *report)
 {
     size_t i;
     json_t *row;
-    printf("%-10s %s, %.2f MB read\n", "format",
-           json_string_value(json_object_get(report, "format")), read_mega(report, "file_bytes"));
+    const char *version = json_string_value(json_object_get(report, "version"));
+    const char *quantization = json_string_value(json_object_get(report, "quantization"));
+    printf("%-10s %s%s", "format", json_string_value(json_object_get(report, "format")),
+           *version != '\0' ? " " : "");
+    print_text(version);
+    printf(", %.2f MB read\n", read_mega(report, "file_bytes"));
+    print_operators(json_object_get(report, "operators"));
+    if (*quantization != '\0')
+        printf("%-10s %s\n", "quantised", quantization);
     print_ports("inputs", json_object_get(report, "inputs"));
     print_ports("outputs", json_object_get(report, "outputs"));
     printf("%-10s %lld nodes, %.3f M parameters, %.2f MB of constants\n", "contents",
@@ -278,6 +342,7 @@ static void print_refusal(const struct check *check, const struct inf_error *err
 static void free_check(struct check *check)
 {
     free(check->lacks);
+    free(check->operators);
     json_decref(check->report);
     free(check->shapes);
     inf_model_unref(&check->model);

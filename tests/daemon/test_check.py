@@ -10,6 +10,11 @@ import tempfile
 from pathlib import Path
 
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'tools/gen'))
+sys.dont_write_bytecode = True
+from tflite_case import Case, Tensor, const
+
+
 def run(inferctl, *arguments):
     return subprocess.run([inferctl, *arguments], capture_output=True, text=True, timeout=60)
 
@@ -61,6 +66,8 @@ def main(inferctl, program, models):
                 {'name': 'd', 'datatype': 'FP32', 'shape': '[?,3]'}
             ], report
             assert report['shapes'] == ['[1,4]'], report
+            assert report['operators']['Dense'] == 1, report
+            assert report['version'] == '' and report['quantization'] == '', report
             assert report['devices'][-1]['device'] == 'ref' and all(
                 d['loads'] for d in report['devices']
             ), report
@@ -93,6 +100,22 @@ def main(inferctl, program, models):
             and 'matmul(' in done.stdout
             and 'in output 0, 12 bytes' in done.stdout
         ), done
+
+        # A TFLite file: the version, the operators and the types of tensors.
+        x = Tensor('i8', (2, 3), None, 0.5, 1)
+        y = Tensor('i8', (2, 4), None, 0.25, 2)
+        w = const('i8', (4, 3), range(12), [0.5, 1.0, 0.5, 1.0])
+        case = Case('file', 'FULLY_CONNECTED', [x, w], [y], options=(8, {}))
+        (folder / 'file.tflite').write_bytes(case.model())
+        done = run(inferctl, '-o', 'json', 'check', str(folder / 'file.tflite'))
+        report = json.loads(done.stdout)
+        assert (report['format'], report['version']) == ('tflite', 'schema 3'), report
+        assert report['operators'] == {'FULLY_CONNECTED': 1}, report
+        kinds = 'weights INT8 per channel (1); other tensors INT8 (2)'
+        assert report['quantization'] == kinds, report
+        done = run(inferctl, 'check', str(folder / 'file.tflite'))
+        for line in ('tflite schema 3', 'operators  FULLY_CONNECTED 1', kinds):
+            assert line in done.stdout, done
 
         write(folder, [layer('VectorQuantizer'), layer('Lambda', name='e')], [])
         done = run(inferctl, 'check', path)

@@ -10,6 +10,7 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/pass/pass.h"
 
+struct inf_file_contents;
 struct inf_model_description;
 struct inf_open_sink;
 
@@ -51,6 +52,9 @@ struct inf_import_options {
     // Receives the paths of the files that the model file names, such as those with its weights,
     // before they are read (backends/import/common/shards.h). NULL: not wanted.
     const struct inf_open_sink *opened;
+    // Receives what the file contains (backends/import/common/contents.h), also if the model is
+    // refused for its operators. NULL: not wanted.
+    struct inf_file_contents *contents;
     const atomic_bool *cancelled; // checked between nodes; NULL: the import cannot be cancelled
 };
 

@@ -9,6 +9,7 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
+#include "backends/import/common/contents.h"
 #include "backends/import/common/missing.h"
 #include "backends/import/layers/class_table.h"
 #include "proto/core/limits.h"
@@ -21,6 +22,17 @@ struct classes {
     size_t count;
 };
 
+// Prints the class of each layer, a line each.
+static void print_classes(const struct inf_layers_layer *layer, FILE *file)
+{
+    if (layer->class_name != NULL)
+        fprintf(file, "%s\n", layer->class_name);
+    for (uint32_t i = 0; i < layer->part_count; i++)
+        print_classes(&layer->parts[i], file);
+    for (uint32_t i = 0; layer->model != NULL && i < layer->model->layer_count; i++)
+        print_classes(&layer->model->layers[i], file);
+}
+
 static void find_missing(const struct inf_layers_layer *layer, struct classes *classes)
 {
     if (layer->model == NULL && layer->class == NULL)
@@ -32,16 +44,18 @@ static void find_missing(const struct inf_layers_layer *layer, struct classes *c
 }
 
 // Fails if layers have unsupported classes, and names all these classes.
-static enum inf_code check_classes(struct inf_layers_document *document, FILE *report,
-                                   struct inf_error *err)
+static enum inf_code check_classes(struct inf_layers_document *document,
+                                   const struct inf_import_options *options, struct inf_error *err)
 {
-    struct inf_missing missing = {.separator = ", ", .report = report};
+    struct inf_missing missing = {.separator = ", ", .report = options->report};
     struct classes classes = {
         .names =
             inf_arena_alloc(&document->arena, (document->layer_count + 1) * sizeof *classes.names)};
     if (classes.names == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to check the layers");
     const struct inf_layers_layer root = {.model = document->model};
+    if (options->contents != NULL && options->contents->operators != NULL)
+        print_classes(&root, options->contents->operators);
     find_missing(&root, &classes);
     inf_missing_add_names(&missing, classes.names, classes.count, "layer");
     return inf_missing_check(&missing, "layers", err);
@@ -164,7 +178,7 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
     struct inf_json manifest;
     INF_TRY(inf_layers_document_create(&document, root, inf_layers_class_find, err));
-    INF_TRY(check_classes(document, options->report, err));
+    INF_TRY(check_classes(document, options, err));
     INF_TRY(inf_json_find(root, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     struct inf_layers_context context = {.graph = graph,

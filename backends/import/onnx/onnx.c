@@ -9,6 +9,7 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
+#include "backends/import/common/contents.h"
 #include "backends/import/common/missing.h"
 #include "backends/import/onnx/functions.h"
 #include "backends/import/onnx/hint.h"
@@ -27,6 +28,7 @@ struct lacking {
     size_t count, capacity;
     bool certainly;   // true: a missing operator is outside of branches, so every run needs it
     const char *hint; // advice for the first missing operator that has advice; NULL: none
+    FILE *all;        // receives the names of all operators; NULL: not wanted
 };
 
 // Returns the name of a node's operator, as "DOMAIN::NAME" unless the domain is ai.onnx. Returns
@@ -38,6 +40,12 @@ static const char *print_operator(struct inf_arena *arena, const struct inf_onnx
     if (text != NULL)
         snprintf(text, size, "%s::%s", node->domain, node->op);
     return *node->domain != '\0' ? text : node->op;
+}
+
+// Prints the name of a node's operator and a newline.
+static void print_line(FILE *file, const struct inf_onnx_node *node)
+{
+    fprintf(file, "%s%s%s\n", node->domain, *node->domain != '\0' ? "::" : "", node->op);
 }
 
 static enum inf_code append_operator(struct lacking *lacking, struct inf_arena *arena,
@@ -96,6 +104,8 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
 {
     for (uint32_t i = 0; i < count; i++) {
         INF_TRY(find_unsupported_in_bodies(lacking, import, &nodes[i], where, err));
+        if (lacking->all != NULL)
+            print_line(lacking->all, &nodes[i]);
         if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
             inf_onnx_function_find(import->model, nodes[i].domain, nodes[i].op, NULL) != NULL)
             continue;
@@ -106,12 +116,16 @@ static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_i
 }
 
 // Fails if nodes have unsupported operators, and names all these operators.
-static enum inf_code check_operators(struct inf_onnx_import *import, FILE *report,
+static enum inf_code check_operators(struct inf_onnx_import *import,
+                                     const struct inf_import_options *options,
                                      struct inf_error *err)
 {
     const struct inf_onnx_model *model = import->model;
-    struct inf_missing missing = {.separator = ", ", .report = report};
+    struct inf_missing missing = {.separator = ", ",
+                                  .report = options != NULL ? options->report : NULL};
     struct lacking lacking = {0};
+    if (options != NULL && options->contents != NULL)
+        lacking.all = options->contents->operators;
     enum inf_code code = find_unsupported(&lacking, import, model->graph.nodes,
                                           model->graph.node_count, (struct where){0}, err);
     for (uint32_t i = 0; i < model->function_count && code == INF_OK; i++)
@@ -328,6 +342,19 @@ static enum inf_code lower_model(struct inf_onnx_import *import, struct inf_onnx
     return inf_graph_verify(import->graph, err);
 }
 
+// Prints the version of the format and of each set of operators.
+static void print_version(struct inf_file_contents *contents, const struct inf_onnx_model *model)
+{
+    size_t size = sizeof contents->version, used;
+    used = (size_t)snprintf(contents->version, size, "IR %lld", (long long)model->ir_version);
+    for (uint32_t i = 0; i < model->opsets.count && used < size; i++) {
+        const struct inf_onnx_opset *set = &model->opsets.items[i];
+        used +=
+            (size_t)snprintf(contents->version + used, size - used, ", %.40s %lld",
+                             *set->domain != '\0' ? set->domain : "opset", (long long)set->version);
+    }
+}
+
 static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_model *model,
                                 struct inf_span bytes, const struct inf_import_options *options,
                                 struct inf_error *err)
@@ -335,7 +362,9 @@ static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_
     struct inf_onnx_frame frame = {.opsets = &model->opsets};
     INF_TRY(inf_onnx_model_read(model, import->arena, bytes, err));
     INF_TRY(inf_onnx_functions_sort(model, err));
-    INF_TRY(check_operators(import, options != NULL ? options->report : NULL, err));
+    if (options != NULL && options->contents != NULL)
+        print_version(options->contents, model);
+    INF_TRY(check_operators(import, options, err));
     enum inf_code code = lower_model(import, &frame, options, err);
     inf_onnx_names_fini(&frame.names);
     return code;

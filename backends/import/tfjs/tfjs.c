@@ -7,6 +7,7 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
+#include "backends/import/common/contents.h"
 #include "backends/import/tfjs/control.h"
 #include "backends/import/tfjs/missing.h"
 #include "backends/import/tfjs/op_table.h"
@@ -78,6 +79,17 @@ static enum inf_code lower_model(struct inf_tfjs_scope *scope,
     return code;
 }
 
+// Prints the operator of each node that the outputs need, a line each.
+static void print_operators(const struct inf_tfjs_graph *graph,
+                            const struct inf_file_contents *contents)
+{
+    if (contents == NULL || contents->operators == NULL)
+        return;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].reachable)
+            fprintf(contents->operators, "%s\n", graph->nodes[i].op);
+}
+
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
                                 const struct inf_import_options *options, struct inf_error *err)
@@ -92,6 +104,7 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
     INF_TRY(inf_tfjs_tables_read(&tables, document, source, err));
     INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
+    print_operators(source, options->contents);
     INF_TRY(inf_tfjs_missing_check(source, inf_tfjs_op_find, options->report, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));

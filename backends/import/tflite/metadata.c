@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends/import/tflite/archive.h"
+#include "backends/import/tflite/tensor.h"
 #include "proto/core/limits.h"
 #include "proto/core/utf8.h"
 
@@ -270,4 +271,82 @@ void inf_tflite_describe(struct inf_model_description *description,
     }
     if (err.code != INF_OK)
         note_problem(description, &err);
+}
+
+// --- what the model contains ---
+
+// The most kinds of tensors that are told apart. A model with more kinds has unusual ones.
+#define KINDS_MAX 12
+
+// How many tensors have each kind, such as "INT8 per channel".
+struct kinds {
+    char names[KINDS_MAX][48];
+    uint32_t counts[KINDS_MAX];
+    uint32_t count;
+};
+
+static void count_kind(struct kinds *kinds, const struct inf_tflite_tensor *tensor)
+{
+    const struct inf_tflite_quantization *q = &tensor->quantization;
+    char name[sizeof kinds->names[0]];
+    uint32_t i = 0;
+    if (q->block > 0)
+        snprintf(name, sizeof name, "%s in blocks of %d", inf_tflite_type_info(tensor->type).name,
+                 q->block);
+    else
+        snprintf(name, sizeof name, "%s%s", inf_tflite_type_info(tensor->type).name,
+                 q->count > 1 ? " per channel" : "");
+    while (i < kinds->count && strcmp(kinds->names[i], name) != 0)
+        i++;
+    if (i == KINDS_MAX)
+        return;
+    memcpy(kinds->names[i], name, sizeof name);
+    kinds->counts[i]++;
+    kinds->count = INF_MAX(kinds->count, i + 1);
+}
+
+// Appends the kinds to a text of `size` bytes.
+static void print_kinds(char *text, size_t size, const char *what, const struct kinds *kinds)
+{
+    size_t used = strlen(text);
+    if (used > 0 && kinds->count > 0 && used < size)
+        used += (size_t)snprintf(text + used, size - used, "; ");
+    for (uint32_t i = 0; i < kinds->count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s (%u)", i == 0 ? what : ", ",
+                                 kinds->names[i], kinds->counts[i]);
+}
+
+// Returns true if the tensor is stored in fewer bits than a float.
+static bool is_narrow(const struct inf_tflite_tensor *tensor)
+{
+    return inf_tflite_tensor_is_quantized(tensor) || tensor->type == INF_TFLITE_TYPE_FLOAT16;
+}
+
+void inf_tflite_contents_print(struct inf_file_contents *contents,
+                               const struct inf_tflite_model *model)
+{
+    struct kinds weights = {.count = 0}, others = {.count = 0};
+    snprintf(contents->version, sizeof contents->version, "schema 3");
+    for (uint32_t i = 0; i < model->subgraph_count; i++) {
+        const struct inf_tflite_subgraph *subgraph = &model->subgraphs[i];
+        for (uint32_t k = 0; k < subgraph->operator_count && contents->operators != NULL; k++) {
+            const struct inf_tflite_code *code = subgraph->operators[k].code;
+            const char *name = inf_tflite_builtin_name(code->builtin);
+            if (code->builtin == INF_TFLITE_CUSTOM)
+                fprintf(contents->operators, "custom operator %s\n", code->custom);
+            else if (name != NULL)
+                fprintf(contents->operators, "%s\n", name);
+            else
+                fprintf(contents->operators, "builtin operator %d\n", code->builtin);
+        }
+        for (uint32_t k = 0; k < subgraph->tensor_count; k++) {
+            const struct inf_tflite_tensor *tensor = &subgraph->tensors[k];
+            bool is_const = inf_tflite_tensor_is_const(tensor);
+            if (is_narrow(tensor) && (!is_const || tensor->shape.rank > 1))
+                count_kind(is_const ? &weights : &others, tensor);
+        }
+    }
+    contents->quantization[0] = '\0';
+    print_kinds(contents->quantization, sizeof contents->quantization, "weights ", &weights);
+    print_kinds(contents->quantization, sizeof contents->quantization, "other tensors ", &others);
 }

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_IMPORT_TFLITE_METADATA_H
 #define INF_BACKENDS_IMPORT_TFLITE_METADATA_H
 
+#include "backends/import/common/contents.h"
 #include "backends/import/common/description.h"
 #include "backends/import/tflite/model.h"
 
@@ -13,5 +14,10 @@
 void inf_tflite_describe(struct inf_model_description *description,
                          const struct inf_tflite_model *model, uint32_t subgraph,
                          struct inf_span bytes);
+
+// Writes what the model contains: the version of the schema, the names of the operators of all
+// subgraphs, and how weights and other tensors are quantised.
+void inf_tflite_contents_print(struct inf_file_contents *contents,
+                               const struct inf_tflite_model *model);
 
 #endif
