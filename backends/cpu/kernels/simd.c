@@ -244,7 +244,7 @@ static void sum_block(size_t count, const float *x, size_t rows, size_t stride, 
     }
 }
 
-static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, float scale,
+static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, float divisor,
                      float *y)
 {
     for (size_t first = 0; first < count; first += SUM_CHANNELS) {
@@ -261,7 +261,7 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
                 sum_block(width, from, some, stride, sum, lost);
         }
         for (size_t i = 0; i < width; i++)
-            y[first + i] = sum[i] * scale;
+            y[first + i] = sum[i] / divisor;
     }
 }
 

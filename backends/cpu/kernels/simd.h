@@ -66,8 +66,8 @@ struct inf_simd {
     float (*min)(size_t count, const float *x);
     // y[c] = the sum of a[k] * b[c * depth + k] over k below `depth`, for c below `columns`.
     void (*dots)(size_t depth, const float *a, size_t columns, const float *b, float *y);
-    // y[i] = scale * the sum of x[r * stride + i] over `rows` rows.
-    void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float scale,
+    // y[i] = the sum of x[r * stride + i] over `rows` rows, divided by `divisor`.
+    void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float divisor,
                      float *y);
 };
 

@@ -31,7 +31,7 @@ static enum inf_code pool_supports(const struct inf_graph *graph, const struct i
 
 struct average {
     const struct pool *pool;
-    void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float scale,
+    void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float divisor,
                      float *y);
     const float *x;
     float *y;
@@ -55,10 +55,10 @@ static void average_window(const struct average *average, const float *x, int64_
 {
     size_t channels = average->pool->channels;
     size_t row_size = (size_t)average->pool->width.input * channels;
-    float scale = 1 / (float)(rows * columns);
+    float taps = (float)(rows * columns);
     if (rows * columns > 0 &&
         (rows == 1 || columns == average->pool->width.input)) { // the pixels are contiguous in x
-        average->sum_rows(channels, x, (size_t)(rows * columns), channels, scale, y);
+        average->sum_rows(channels, x, (size_t)(rows * columns), channels, taps, y);
         return;
     }
     memset(y, 0, channels * sizeof(*y));
@@ -69,7 +69,7 @@ static void average_window(const struct average *average, const float *x, int64_
                 y[c] += at[c];
     }
     for (size_t c = 0; c < channels; c++)
-        y[c] = rows * columns > 0 ? y[c] * scale : NAN;
+        y[c] = rows * columns > 0 ? y[c] / taps : NAN;
 }
 
 static void average_row(const struct average *average, size_t image, size_t row)

@@ -15,7 +15,7 @@
 struct reduce {
     const struct inf_simd *simd;
     size_t batch, rows, channels;
-    float scale;
+    float divisor; // of sums: 1, or `rows` for means
     enum inf_reduce_kind kind;
     inf_element_binary_fn *combine; // for integers: adds a row to the result so far; NULL for f32
     size_t element_bytes;
@@ -48,7 +48,7 @@ static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph
     const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
     uint32_t mask = axes_mask(&node->attrs.reduce.axes, x->rank);
     *reduce = (struct reduce){
-        .batch = 1, .rows = 1, .channels = 1, .scale = 1.0f, .kind = node->attrs.reduce.kind};
+        .batch = 1, .rows = 1, .channels = 1, .divisor = 1.0f, .kind = node->attrs.reduce.kind};
     for (int32_t axis = 0; axis < x->rank; axis++) {
         size_t dim = (size_t)x->dims[axis];
         bool reduced = (mask >> axis & 1) != 0;
@@ -64,7 +64,7 @@ static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph
             reduce->batch *= dim;
     }
     if (node->attrs.reduce.kind == INF_REDUCE_MEAN)
-        reduce->scale = 1.0f / (float)reduce->rows;
+        reduce->divisor = (float)reduce->rows;
     return true;
 }
 
@@ -107,7 +107,7 @@ static float reduce_row(const struct reduce *reduce, const float *x)
         return reduce->simd->max(reduce->rows, x);
     if (reduce->kind == INF_REDUCE_MIN)
         return reduce->simd->min(reduce->rows, x);
-    return reduce->simd->sum(reduce->rows, x) * reduce->scale;
+    return reduce->simd->sum(reduce->rows, x) / reduce->divisor;
 }
 
 static void extreme_rows(const struct reduce *reduce, const float *x, float *y, size_t count)
@@ -138,7 +138,7 @@ static void reduce_tile(const void *context, size_t tile, size_t worker)
         else if (reduce->kind > INF_REDUCE_MEAN)
             extreme_rows(reduce, x, y, count);
         else
-            reduce->simd->sum_rows(count, x, reduce->rows, reduce->channels, reduce->scale, y);
+            reduce->simd->sum_rows(count, x, reduce->rows, reduce->channels, reduce->divisor, y);
     }
 }
 

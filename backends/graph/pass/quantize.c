@@ -12,9 +12,11 @@
 //     dequantize -> node that only moves elements -> quantize             =>  the node on bytes
 //     dequantize -> pad with 0 -> quantize                                =>  pad with zero points
 //     dequantize -> transpose or reshape -> one of the products           =>  both on bytes
+//     dequantize -> mean, average pool, bilinear resize -> quantize       =>  with scale 1
 //
-// The fourth and fifth hold if both sides have the same scale and zero point. Operands of qbinary
-// must have one shape, because devices have kernels for that case only.
+// The fourth, fifth and last hold if both sides have the same scale and zero point. With scale 1,
+// sums are those of integers, which floats hold exactly, so that all devices round the same number.
+// Operands of qbinary must have one shape, because devices have kernels for that case only.
 //
 // Results: qbinary, lookup and moves give exactly the bits that the floats gave. A product sums
 // integers exactly and rounds once (quantize_product.c); floats round every term, so results may
@@ -124,6 +126,51 @@ static enum inf_code fuse_move(struct inf_rewrite *rewrite, const struct inf_qua
     return INF_OK;
 }
 
+// Returns true if scaling the operand of the node by a factor scales its result by that factor.
+static bool is_homogeneous(const struct inf_node *node)
+{
+    return (node->op == INF_OP_POOL2D && node->attrs.pool2d.kind == INF_POOL_AVERAGE) ||
+           (node->op == INF_OP_RESIZE && node->attrs.resize.kind == INF_RESIZE_BILINEAR) ||
+           (node->op == INF_OP_REDUCE && node->attrs.reduce.kind == INF_REDUCE_MEAN);
+}
+
+// Returns the dequantize node from which homogeneous nodes alone compute `value`, each of which has
+// one reader; INF_NODE_NONE if there is none.
+static uint32_t find_dequantize(const struct inf_rewrite *rewrite, uint32_t value)
+{
+    const struct inf_node *nodes = rewrite->graph->nodes;
+    uint32_t node = inf_rewrite_sole_producer(rewrite, value);
+    while (node != INF_NODE_NONE && is_homogeneous(&nodes[node]))
+        node = inf_rewrite_sole_producer(rewrite, nodes[node].inputs[0]);
+    return node != INF_NODE_NONE && nodes[node].op == INF_OP_DEQUANTIZE ? node : INF_NODE_NONE;
+}
+
+// Sets the scale of a dequantize node and that of a quantize node to 1, if they are equal and the
+// nodes between them are homogeneous.
+static enum inf_code use_steps(struct inf_rewrite *rewrite, const struct inf_quantize_match *match)
+{
+    struct inf_graph *graph = rewrite->graph;
+    const struct inf_node *node = &graph->nodes[match->node];
+    struct inf_quantized x;
+    uint32_t dequantize, one;
+    if (match->clamp_node != INF_NODE_NONE || !is_homogeneous(node))
+        return INF_OK;
+    dequantize = find_dequantize(rewrite, node->outputs[0]);
+    if (dequantize == INF_NODE_NONE ||
+        !inf_quantized_find(graph, graph->nodes[dequantize].outputs[0], &x) ||
+        !inf_quantized_equal(graph, &x, &match->y) || x.scales[0] == 1)
+        return INF_OK;
+    const struct inf_shape shape = graph->values[x.scale].shape;
+    struct inf_blob *blob = inf_blob_create(sizeof(float));
+    if (blob == NULL)
+        return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its scale", node->name);
+    *(float *)blob->data = 1;
+    INF_TRY(inf_rewrite_add_const(rewrite, node->name, INF_DTYPE_F32, &shape, blob, &one));
+    INF_TRY(inf_rewrite_set_input(rewrite, dequantize, 1, one));
+    return inf_rewrite_set_input(rewrite, match->quantize, 1, one);
+}
+
 // --- running the pass over all nodes of the graph ---
 
 // Swaps the dequantize node of a constant with the transpose `index`, its only reader, so that
@@ -191,6 +238,8 @@ static enum inf_code visit_quantize(struct inf_rewrite *rewrite, uint32_t index)
     INF_TRY(fuse_binary(rewrite, &match));
     if (!rewrite->removed[match.node])
         INF_TRY(inf_quantize_lookup(rewrite, &match));
+    if (!rewrite->removed[match.node])
+        INF_TRY(use_steps(rewrite, &match));
     return rewrite->removed[match.node] ? INF_OK : fuse_move(rewrite, &match);
 }
 

@@ -303,6 +303,48 @@ def moves():
         yield Case(id, name, [picture], [y], options=options, tolerance=STEP)
 
 
+def halves():
+    """Means of an even number of bytes and resizing to twice the size, which give exact halves."""
+    data = [(i * 61 + i // 7) % 256 for i in range(6 * 8 * 3)]
+    x = Tensor('u8', (1, 6, 8, 3), data, 0.037, 93)
+    v = x.real()
+    options = (5, {0: I8(1), 1: I32(2), 2: I32(3), 3: I32(2), 4: I32(3)})
+    pooled = [
+        sum(v[at(x.shape, (0, 3 * p[1] + i, 2 * p[2] + j, p[3]))] for i in range(3) for j in (0, 1))
+        / 6
+        for p in places((1, 2, 4, 3))
+    ]
+    y = Tensor('u8', (1, 2, 4, 3), [0] * 24, 0.037, 93).stored(pooled)
+    id = 'bytes-average_pool-halves'
+    yield Case(id, 'AVERAGE_POOL_2D', [x], [y], options=options, tolerance=STEP)
+    means = [
+        sum(v[at(x.shape, (0, i, p[1], p[2]))] for i in range(6)) / 6 for p in places((1, 8, 3))
+    ]
+    y = Tensor('u8', (1, 8, 3), [0] * 24, 0.037, 93).stored(means)
+    axes = const('i32', (1,), [1])
+    yield Case(
+        'bytes-mean-halves', 'MEAN', [x, axes], [y], options=(27, {0: U8(0)}), tolerance=STEP
+    )
+
+    def mixed(p):
+        rows, columns = [], []
+        for axis, list_ in ((1, rows), (2, columns)):
+            place = (p[axis] + 0.5) / 2 - 0.5
+            low = math.floor(place)
+            for i, weight in ((low, low + 1 - place), (low + 1, place - low)):
+                list_.append((min(max(i, 0), x.shape[axis] - 1), weight))
+        return sum(
+            v[at(x.shape, (0, i, j, p[3]))] * a * b for i, a in rows for j, b in columns
+        )
+
+    shape = (1, 12, 16, 3)
+    y = Tensor('u8', shape, [0] * 576, 0.037, 93).stored([mixed(p) for p in places(shape)])
+    size = const('i32', (2,), [12, 16])
+    options = (15, {3: U8(1)})
+    id = 'bytes-resize_bilinear-halves'
+    yield Case(id, 'RESIZE_BILINEAR', [x, size], [y], options=options, version=3, tolerance=STEP)
+
+
 def softmax():
     x = Tensor('i8', (3, 7), [(i * 91) % 256 - 128 for i in range(21)], 0.08, 12)
     rows = [x.real()[7 * i : 7 * i + 7] for i in range(3)]
@@ -344,5 +386,5 @@ def softmax16():
 
 def cases():
     families = (tables, arithmetic, reductions, products, weight_only, windows, moves)
-    for family in families + (softmax, softmax16):
+    for family in families + (halves, softmax, softmax16):
         yield from family()
