@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'tools/gen'))
 sys.dont_write_bytecode = True
+import tflite_cases_runtime
 from tflite_case import Case, Tensor, const
 
 
@@ -116,6 +117,13 @@ def main(inferctl, program, models):
         done = run(inferctl, 'check', str(folder / 'file.tflite'))
         for line in ('tflite schema 3', 'operators  FULLY_CONNECTED 1', kinds):
             assert line in done.stdout, done
+
+        # An LSTM with the arithmetic of 8-bit gates, which is not built.
+        case = next(tflite_cases_runtime.lstms())
+        case.intermediates = case.intermediates + [Tensor('i8', (), None, 0.1)] * 7
+        (folder / 'gates.tflite').write_bytes(case.model())
+        done = run(inferctl, 'check', str(folder / 'gates.tflite'))
+        assert done.returncode == 1 and '12 intermediate tensors, wanted 5' in done.stderr, done
 
         write(folder, [layer('VectorQuantizer'), layer('Lambda', name='e')], [])
         done = run(inferctl, 'check', path)

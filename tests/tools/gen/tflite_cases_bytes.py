@@ -127,6 +127,12 @@ def reductions():
             yield Case(id, name, [x, axes], [y], options=options, tolerance=STEP)
 
 
+    # The result has another scale than the operand.
+    y = Tensor('i8', (5,), [0] * 5, 0.03, 11)
+    y = y.stored([sum(group(i)) / len(group(i)) for i in range(5)])
+    yield Case('bytes-mean-scale', 'MEAN', [x, axes], [y], options=(27, {}), tolerance=STEP)
+
+
 def products():
     """A product of an odd depth whose sums come from the extreme bytes."""
     depth, units = 19, 5
@@ -253,9 +259,13 @@ def windows():
         x = Tensor(kind, (1, *size), data, 0.02, 119 + shift)
         shape = (1 if depthwise else outputs, tall, wide, size[2])
         data = [(i * 53) % 256 + shift for i in range(math.prod(shape))]
-        w = const(kind, shape, data, 0.003, zero)
         count = size[2] if depthwise else outputs
-        bias = const('i32', (count,), [i * 700 - 5000 for i in range(count)], 0.02 * 0.003, 0)
+        scale = 0.003
+        if outputs == 145:  # a scale for each channel, more than a panel has
+            scale = [0.0005 * (1 + i % 11) for i in range(outputs)]
+        w = const(kind, shape, data, scale, zero)
+        products = [0.02 * s for s in scale] if isinstance(scale, list) else 0.02 * scale
+        bias = const('i32', (count,), [i * 700 - 5000 for i in range(count)], products, 0)
         shape, results = windowed(x, w, bias, stride, depthwise)
         step = 2 * max(abs(v) for v in results) / 255
         y = Tensor(kind, shape, [0] * len(results), step, 128 + shift).stored(results)
@@ -305,16 +315,16 @@ def moves():
 
 def halves():
     """Means of an even number of bytes and resizing to twice the size, which give exact halves."""
-    data = [(i * 61 + i // 7) % 256 for i in range(6 * 8 * 3)]
+    data = [(i * 73 + i // 11) % 256 for i in range(6 * 8 * 3)]
     x = Tensor('u8', (1, 6, 8, 3), data, 0.037, 93)
     v = x.real()
-    options = (5, {0: I8(1), 1: I32(2), 2: I32(3), 3: I32(2), 4: I32(3)})
+    # Windows of 14 pixels: the reciprocal of 14 in floats brings no half back to a half.
+    options = (5, {0: I8(1), 1: I32(1), 2: I32(1), 3: I32(7), 4: I32(2)})
     pooled = [
-        sum(v[at(x.shape, (0, 3 * p[1] + i, 2 * p[2] + j, p[3]))] for i in range(3) for j in (0, 1))
-        / 6
-        for p in places((1, 2, 4, 3))
+        sum(v[at(x.shape, (0, p[1] + i, p[2] + j, p[3]))] for i in (0, 1) for j in range(7)) / 14
+        for p in places((1, 5, 2, 3))
     ]
-    y = Tensor('u8', (1, 2, 4, 3), [0] * 24, 0.037, 93).stored(pooled)
+    y = Tensor('u8', (1, 5, 2, 3), [0] * 30, 0.037, 93).stored(pooled)
     id = 'bytes-average_pool-halves'
     yield Case(id, 'AVERAGE_POOL_2D', [x], [y], options=options, tolerance=STEP)
     means = [
