@@ -19,7 +19,9 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
                       layout[] =
                           "save the optimised model with graph optimisation level 'extended' "
                           "or less: layouts are chosen at load",
-                      text[] = "tokenise the text before: tensors hold numbers",
+                      extensions[] =
+                          "these are operators of onnxruntime-extensions: do in the client what "
+                          "they do, such as to tokenise texts",
                       map[] = "export the step behind it, whose input is a tensor",
                       training[] = "export the model for inference";
     static const struct {
@@ -38,10 +40,9 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
         {"com.microsoft", "RestorePadding", packed},
         {"com.microsoft", "QOrdered", qdq},
         {"com.microsoft", "QEmbedLayerNormalization", qdq},
-        {"com.microsoft", "Tokenizer", text},
         {"com.microsoft.nchwc", "", layout},
         {"com.ms.internal.nhwc", "", layout},
-        {"ai.onnx.contrib", "", text},
+        {"ai.onnx.contrib", "", extensions},
         {"ai.onnx.ml", "DictVectorizer", map},
         {"ai.onnx.ml", "CastMap", map},
         {"ai.onnx.preview.training", "", training},
