@@ -94,13 +94,26 @@ static void lower_vectorizer(struct inf_onnx_scope *s)
 
 // --- linear models ---
 
+// Returns the number of features of x. If only a run knows it, it follows from the coefficients and
+// the number of outputs, which is that of the intercepts or `outputs` (0: not known).
+static int64_t count_features(struct inf_onnx_scope *s, uint32_t x, uint32_t weights,
+                              uint32_t intercepts, int64_t outputs)
+{
+    if (intercepts != INF_VALUE_NONE)
+        outputs = inf_build_known_dim(&s->b, intercepts, 0);
+    if (inf_build_dim(&s->b, x, -1) != INF_DIM_UNKNOWN || weights == INF_VALUE_NONE || outputs < 1)
+        return inf_build_known_dim(&s->b, x, -1);
+    return inf_build_known_dim(&s->b, weights, 0) / outputs;
+}
+
 // Adds nodes that compute x [rows, features] times the transposed coefficients [outputs, features],
-// plus the intercepts if they are present. Sets *out_count to the number of outputs.
-static uint32_t add_linear(struct inf_onnx_scope *s, int64_t *out_count)
+// plus the intercepts if they are present. `outputs` is the number of outputs if an attribute says
+// it, else 0. Sets *out_count to the number of outputs.
+static uint32_t add_linear(struct inf_onnx_scope *s, int64_t outputs, int64_t *out_count)
 {
     uint32_t x = add_features(s), weights = inf_onnx_attr_floats(s, "coefficients");
     uint32_t intercepts = inf_onnx_attr_floats(s, "intercepts");
-    int64_t features = inf_build_known_dim(&s->b, x, -1);
+    int64_t features = count_features(s, x, weights, intercepts, outputs);
     if (weights == INF_VALUE_NONE || inf_build_rank(&s->b, x) != 2)
         inf_build_fail(&s->b, INF_INVALID, "lacks coefficients, or x is no matrix");
     int64_t count = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, weights, 0) : 0;
@@ -119,7 +132,7 @@ static uint32_t add_linear(struct inf_onnx_scope *s, int64_t *out_count)
 static void lower_linear_regressor(struct inf_onnx_scope *s)
 {
     int64_t count = 0, targets = inf_onnx_attr_int(s, "targets", 1);
-    uint32_t y = add_linear(s, &count);
+    uint32_t y = add_linear(s, targets, &count);
     if (inf_build_ok(&s->b) && count != targets)
         inf_build_fail(&s->b, INF_INVALID, "targets is %lld, the coefficients are for %lld",
                        (long long)targets, (long long)count);
@@ -134,7 +147,7 @@ static void lower_linear_classifier(struct inf_onnx_scope *s)
     (void)inf_onnx_find_attr(s, "multi_class"); // ONNX Runtime ignores it
     struct inf_onnx_classes classes = {
         .labels = inf_onnx_attr_labels(s, "classlabels_ints", "classlabels_strings")};
-    uint32_t y = add_linear(s, &count);
+    uint32_t y = add_linear(s, 0, &count);
     if (!inf_build_ok(&s->b))
         return;
     classes.count = inf_build_known_dim(&s->b, classes.labels, 0);

@@ -52,7 +52,7 @@ static void read_machine(struct inf_onnx_scope *s, struct machine *machine, int6
     machine->degree = count > 2 ? (double)params[2] : 0;
     machine->rho = read_floats(s, "rho", &machine->rho_count);
     machine->vector_count = vector_count;
-    machine->features = inf_build_known_dim(&s->b, s->inputs[0], -1);
+    machine->features = inf_build_dim(&s->b, s->inputs[0], -1);
     machine->coefficients = inf_onnx_attr_floats(s, "coefficients");
     machine->vectors = inf_onnx_attr_floats(s, "support_vectors");
     if (inf_build_rank(&s->b, s->inputs[0]) != 2 || machine->coefficients == INF_VALUE_NONE ||
@@ -65,6 +65,8 @@ static void read_machine(struct inf_onnx_scope *s, struct machine *machine, int6
         return;
     int64_t size =
         machine->vectors != INF_VALUE_NONE ? inf_build_known_dim(&s->b, machine->vectors, 0) : 0;
+    if (machine->features == INF_DIM_UNKNOWN && vector_count > 0)
+        machine->features = size / vector_count; // a run checks that x has as many
     if (vector_count < 0 || vector_count > INF_LIMIT_DIM || machine->features < 1 ||
         size % machine->features != 0 || size / machine->features != vector_count)
         inf_build_fail(&s->b, INF_INVALID,
@@ -81,6 +83,11 @@ static uint32_t add_kernel(struct inf_onnx_scope *s, const struct machine *machi
     struct inf_builder *b = &s->b;
     const struct inf_ints last = {.count = 1, .values = {2}};
     uint32_t x = inf_build_cast(b, s->inputs[0], INF_DTYPE_F32);
+    if (inf_build_dim(b, x, 1) == INF_DIM_UNKNOWN) { // a single feature must not be broadcast
+        const uint32_t dims[] = {inf_build_dim_value(b, x, 0),
+                                 inf_build_list(b, &machine->features, 1)};
+        x = inf_build_reshape_to(b, x, inf_build_concat(b, dims, 2, 0));
+    }
     if (strcmp(machine->kernel, "RBF") == 0) {
         // The differences themselves are squared: |x|^2 + |v|^2 - 2xv loses digits.
         uint32_t difference =
@@ -105,6 +112,8 @@ static uint32_t add_kernel(struct inf_onnx_scope *s, const struct machine *machi
 // Adds x times the coefficients as a linear model of `outputs` outputs, plus rho[0].
 static uint32_t add_linear(struct inf_onnx_scope *s, struct machine *machine, int64_t outputs)
 {
+    if (machine->features == INF_DIM_UNKNOWN)
+        machine->features = machine->coefficient_count / outputs;
     if (inf_build_ok(&s->b) && machine->coefficient_count != outputs * machine->features)
         inf_build_fail(&s->b, INF_INVALID, "%lld coefficients for %lld features and %lld outputs",
                        (long long)machine->coefficient_count, (long long)machine->features,

@@ -28,6 +28,12 @@ const int64_t *inf_trees_read_ints(struct inf_onnx_scope *s, const char *name, i
     return inf_build_ok(&s->b) ? s->b.graph->values[value].data->data : NULL;
 }
 
+int64_t inf_trees_count_features(struct inf_onnx_scope *s)
+{
+    int64_t count = inf_build_dim(&s->b, s->inputs[0], 1);
+    return count == INF_DIM_UNKNOWN ? INF_LIMIT_DIM : count;
+}
+
 const double *inf_trees_read_doubles(struct inf_onnx_scope *s, uint32_t value)
 {
     uint32_t numbers = inf_build_cast(&s->b, value, INF_DTYPE_F64);

@@ -62,6 +62,10 @@ void inf_trees_read_tracks(struct inf_onnx_scope *s, struct inf_trees *trees, in
 const int64_t *inf_trees_read_ints(struct inf_onnx_scope *s, const char *name, int64_t count,
                                    int64_t *out_count);
 
+// Returns the number of features that a node may read: that of x, or INF_LIMIT_DIM if only a run
+// knows it. Then the run fails if a feature is not there.
+int64_t inf_trees_count_features(struct inf_onnx_scope *s);
+
 // Returns the elements of a constant of floats as doubles. Latches a failure and returns NULL if
 // `value` is no constant, or cannot be converted because the import has no evaluator.
 const double *inf_trees_read_doubles(struct inf_onnx_scope *s, uint32_t value);

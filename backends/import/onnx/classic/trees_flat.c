@@ -41,7 +41,7 @@ static void link_side(struct inf_onnx_scope *s, const struct flat *flat, const c
 static void read_nodes(struct inf_onnx_scope *s, struct flat *flat)
 {
     struct inf_trees *trees = &flat->trees;
-    int64_t width = inf_build_known_dim(&s->b, s->inputs[0], 1);
+    int64_t width = inf_trees_count_features(s);
     const int64_t *features = inf_trees_read_ints(s, "nodes_featureids", flat->inner, NULL);
     uint32_t modes = inf_onnx_attr_tensor(s, "nodes_modes");
     if (inf_build_ok(&s->b) &&

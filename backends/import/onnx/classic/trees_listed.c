@@ -85,7 +85,7 @@ static void link_nodes(struct inf_onnx_scope *s, struct listed *listed, const bo
     const int64_t *to[2] = {inf_trees_read_ints(s, "nodes_truenodeids", trees->count, NULL),
                             inf_trees_read_ints(s, "nodes_falsenodeids", trees->count, NULL)};
     const int64_t *features = inf_trees_read_ints(s, "nodes_featureids", trees->count, NULL);
-    int64_t width = inf_build_known_dim(&s->b, s->inputs[0], 1);
+    int64_t width = inf_trees_count_features(s);
     for (int64_t i = 0; inf_build_ok(&s->b) && i < trees->count; i++) {
         int32_t *const tables[] = {trees->true_nodes, trees->false_nodes};
         trees->features[i] = is_leaf[i] ? 0 : (int32_t)features[i];

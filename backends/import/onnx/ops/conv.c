@@ -96,6 +96,19 @@ static uint32_t emit_conv(struct inf_onnx_scope *s, const struct flat_conv *conv
     return inf_build_value(&s->b, &node);
 }
 
+// Adds a reshape of x to the sizes first[0], first[1] (if `count` is 2) and those of the last three
+// axes of `like`.
+static uint32_t reshape_slices(struct inf_onnx_scope *s, uint32_t x, const uint32_t *first,
+                               uint32_t count, uint32_t like)
+{
+    uint32_t dims[5];
+    for (uint32_t i = 0; i < count; i++)
+        dims[i] = first[i];
+    for (int32_t axis = -3; axis < 0; axis++)
+        dims[count++] = inf_build_dim_value(&s->b, like, axis);
+    return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, count, 0));
+}
+
 // Adds a convolution over three spatial axes: the sum over all taps along the depth, each a 2-D
 // convolution of all slices.
 static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
@@ -104,22 +117,23 @@ static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
     uint32_t x = inf_build_channels_last(&s->b, conv->x), sum = INF_VALUE_NONE;
     int64_t pads[10] = {[2] = window->before[0], [3] = window->after[0]};
     x = inf_build_pad(&s->b, x, pads, 5, INF_PAD_CONSTANT, INF_VALUE_NONE);
-    struct inf_shape shape = inf_build_known_shape(&s->b, x);
-    int64_t room = shape.dims[1] - inf_onnx_window_reach(window, 0);
-    int64_t count = room < 0 ? 0 : room / window->stride[0] + 1;
+    int64_t reach = inf_onnx_window_reach(window, 0), depth = inf_build_dim(&s->b, x, 1);
     uint32_t filter = conv->filter, bias = conv->bias;
-    if (count < 1 || window->kernel[0] > 64)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld windows of %lld taps along the depth",
-                       (long long)count, (long long)window->kernel[0]);
+    if (inf_build_ok(&s->b) &&
+        ((depth != INF_DIM_UNKNOWN && depth < reach) || window->kernel[0] > 64))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld taps along a depth of %lld",
+                       (long long)window->kernel[0], (long long)depth);
+    const uint32_t first[] = {inf_build_dim_value(&s->b, x, 0),
+                              inf_build_list(&s->b, (int64_t[]){-1}, 1)};
     conv->first = 1;
     conv->bias = INF_VALUE_NONE;
     for (int64_t tap = 0; inf_build_ok(&s->b) && tap < window->kernel[0]; tap++) {
         int64_t begin = tap * window->dilation[0];
-        int64_t end = begin + (count - 1) * window->stride[0] + 1;
-        uint32_t part = inf_build_slice(&s->b, x, 1, begin, end, window->stride[0]);
-        conv->x = inf_build_reshape(
-            &s->b, part,
-            (int64_t[]){shape.dims[0] * count, shape.dims[2], shape.dims[3], shape.dims[4]}, 4);
+        // The last tap of the last window is the last slice at most.
+        int64_t left = reach - 1 - begin;
+        uint32_t part =
+            inf_build_slice(&s->b, x, 1, begin, left == 0 ? INT64_MAX : -left, window->stride[0]);
+        conv->x = reshape_slices(s, part, &first[1], 1, part);
         part = inf_build_slice(&s->b, filter, 2, tap, tap + 1, 1);
         conv->filter = inf_build_squeeze(&s->b, part, (int64_t[]){2}, 1);
         part = emit_conv(s, conv);
@@ -127,9 +141,7 @@ static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
     }
     if (bias != INF_VALUE_NONE)
         sum = inf_build_add(&s->b, sum, bias);
-    int64_t dims[] = {shape.dims[0], count, inf_build_known_dim(&s->b, sum, 1),
-                      inf_build_known_dim(&s->b, sum, 2), inf_build_known_dim(&s->b, sum, 3)};
-    return inf_build_channels_first(&s->b, inf_build_reshape(&s->b, sum, dims, 5));
+    return inf_build_channels_first(&s->b, reshape_slices(s, sum, first, 2, sum));
 }
 
 // Reads the spatial sizes of a filter.

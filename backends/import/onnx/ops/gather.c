@@ -4,7 +4,9 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/axes.h"
 
 // Adds the indices, converted to 0..dim-1. Negative indices count from the end.
 static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
@@ -182,28 +184,32 @@ static void lower_cumulate(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
+// Adds the number of classes of OneHot as an I64 scalar. If it is a constant, its value is checked.
+static uint32_t read_depth(struct inf_onnx_scope *s)
+{
+    double depth = 0;
+    bool known = inf_build_const_number(&s->b, s->inputs[1], &depth);
+    if (known && !(depth >= 0 && depth < 1 << 24))
+        inf_build_fail(&s->b, INF_INVALID, "depth is %g", depth);
+    uint32_t value = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I64);
+    return inf_build_reshape(&s->b, value, NULL, 0);
+}
+
 // Lowers OneHot. Each class gets one of two values (0 and 1 by default): the second value if the
 // class equals the index.
 static void lower_one_hot(struct inf_onnx_scope *s)
 {
-    uint32_t indices = s->inputs[0], values = s->inputs[2];
-    double depth = 0;
+    uint32_t indices = s->inputs[0], values = s->inputs[2], depth = read_depth(s);
     int32_t rank = inf_build_rank(&s->b, indices);
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank + 1);
-    if (!inf_build_const_number(&s->b, s->inputs[1], &depth))
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "depth is not constant");
-    if (!(depth >= 0 && depth < 1 << 24))
-        inf_build_fail(&s->b, INF_INVALID, "depth is %g", depth);
-    if (!inf_build_ok(&s->b))
-        return;
+    uint32_t zero = inf_build_scalar(&s->b, INF_DTYPE_I64, 0);
     indices = inf_build_cast(&s->b, indices, INF_DTYPE_I64);
-    uint32_t wrapped =
-        inf_build_binary_number(&s->b, INF_BINARY_ADD, indices, (double)(int64_t)depth);
-    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices,
-                                          inf_build_scalar(&s->b, INF_DTYPE_I64, 0));
-    indices = inf_build_select(&s->b, negative, wrapped, indices);
+    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices, zero);
+    indices = inf_build_select(&s->b, negative, inf_build_add(&s->b, indices, depth), indices);
     indices = inf_build_expand_dims(&s->b, indices, (int64_t[]){axis}, 1);
-    uint32_t index = inf_build_iota(&s->b, INF_DTYPE_I64, (int64_t)depth);
+    struct inf_build_node range =
+        inf_build_describe(INF_OP_RANGE, zero, depth, inf_build_scalar(&s->b, INF_DTYPE_I64, 1));
+    uint32_t index = inf_build_value(&s->b, &range);
     index = inf_build_expand_dims(&s->b, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - axis);
     uint32_t here = inf_build_compare(&s->b, INF_COMPARE_EQUAL, indices, index);
     uint32_t off = inf_build_reshape(&s->b, inf_build_slice(&s->b, values, 0, 0, 1, 1), NULL, 0);
@@ -211,24 +217,26 @@ static void lower_one_hot(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_select(&s->b, here, on, off);
 }
 
-// Lowers Trilu, which keeps the upper or lower triangle of the last two axes.
+// Lowers Trilu, which keeps the upper or lower triangle of the last two axes: the elements whose
+// column minus row is at least k, or at most k.
 static void lower_trilu(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0];
-    bool upper = inf_onnx_attr_int(s, "upper", 1) != 0;
-    int64_t shift =
-        inf_onnx_input(s, 1) != INF_VALUE_NONE ? inf_build_const_int(&s->b, s->inputs[1], "k") : 0;
-    int64_t rows = inf_build_known_dim(&s->b, x, -2), columns = inf_build_known_dim(&s->b, x, -1);
-    uint8_t *keep;
-    uint32_t mask = inf_build_const(&s->b, INF_DTYPE_BOOL, &INF_SHAPE(rows, columns), &keep);
-    for (int64_t i = 0; keep != NULL && i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            // Compare positions without an addition, which could overflow for large shifts.
-            bool on = upper ? j - i >= shift : j - i <= shift;
-            keep[i * columns + j] = on;
-        }
+    uint32_t x = s->inputs[0], k = inf_onnx_input(s, 1);
+    enum inf_compare_kind side =
+        inf_onnx_attr_int(s, "upper", 1) != 0 ? INF_COMPARE_GREATER_EQUAL : INF_COMPARE_LESS_EQUAL;
+    int32_t rank = inf_build_rank(&s->b, x);
+    if (inf_build_ok(&s->b) && rank < 2)
+        inf_build_fail(&s->b, INF_INVALID, "x has rank %d, wanted 2 or more", rank);
+    if (!inf_build_ok(&s->b))
+        return;
+    k = k == INF_VALUE_NONE ? inf_build_scalar(&s->b, INF_DTYPE_I32, 0)
+                            : inf_build_reshape(&s->b, inf_onnx_axes_clamp(s, k), NULL, 0);
+    uint32_t row = inf_onnx_add_range(s, x, rank - 2), column = inf_onnx_add_range(s, x, rank - 1);
+    row = inf_build_expand_dims(&s->b, row, (int64_t[]){1}, 1);
+    // The sum of a row and k could overflow; the difference of two positions cannot.
+    uint32_t keep = inf_build_compare(&s->b, side, inf_build_sub(&s->b, column, row), k);
     uint32_t zero = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0);
-    s->outputs[0] = inf_build_select(&s->b, mask, x, zero);
+    s->outputs[0] = inf_build_select(&s->b, keep, x, zero);
 }
 
 static const struct inf_onnx_op ops[] = {

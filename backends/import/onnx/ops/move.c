@@ -73,13 +73,24 @@ static void lower_split(struct inf_onnx_scope *s)
     bool listed;
     int32_t axis =
         inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, s->inputs[0]));
-    struct inf_build_ints sizes = read_sizes(s, axis, &listed);
-    if (listed && sizes.count != s->output_count)
-        inf_build_fail(&s->b, INF_INVALID, "has %u outputs and %u sizes", s->output_count,
-                       sizes.count);
-    const uint32_t inputs[] = {
-        s->inputs[0], listed ? inf_build_list(&s->b, sizes.values, sizes.count) : INF_VALUE_NONE};
-    struct inf_build_node node = inf_build_describe_list(INF_OP_SPLIT, inputs, listed ? 2 : 1);
+    uint32_t given = s->opset < 13 ? INF_VALUE_NONE : inf_onnx_input(s, 1);
+    uint32_t inputs[] = {s->inputs[0], INF_VALUE_NONE};
+    int64_t count = s->output_count;
+    if (given != INF_VALUE_NONE && !inf_build_is_const(&s->b, given)) {
+        inputs[1] = inf_onnx_axes_clamp(s, given); // a run computes the sizes
+        count = inf_build_known_dim(&s->b, given, 0);
+    } else {
+        struct inf_build_ints sizes = read_sizes(s, axis, &listed);
+        if (listed) {
+            count = sizes.count;
+            inputs[1] = inf_build_list(&s->b, sizes.values, sizes.count);
+        }
+    }
+    if (inf_build_ok(&s->b) && count != s->output_count)
+        inf_build_fail(&s->b, INF_INVALID, "has %u outputs and %lld sizes", s->output_count,
+                       (long long)count);
+    struct inf_build_node node =
+        inf_build_describe_list(INF_OP_SPLIT, inputs, inputs[1] != INF_VALUE_NONE ? 2 : 1);
     node.attrs.split.axis = axis;
     node.output_count = s->output_count;
     inf_build_emit(&s->b, &node, s->outputs);

@@ -219,21 +219,24 @@ static void lower_rms_norm(struct inf_onnx_scope *s)
 
 static void lower_group_norm(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0];
-    struct inf_shape shape = inf_build_known_shape(&s->b, x);
-    int32_t groups = inf_onnx_attr_int(s, "num_groups", 0);
+    uint32_t x = s->inputs[0], shape = inf_build_shape(&s->b, x);
+    int32_t groups = inf_onnx_attr_int(s, "num_groups", 0), rank = inf_build_rank(&s->b, x);
     float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     bool by_channel = s->opset >= 21;
-    if (shape.rank < 2 || groups < 1 || shape.dims[1] % groups != 0)
+    int64_t channels = rank < 2 ? 0 : inf_build_dim(&s->b, x, 1);
+    if (inf_build_ok(&s->b) &&
+        (rank < 2 || groups < 1 || (channels != INF_DIM_UNKNOWN && channels % groups != 0)))
         inf_build_fail(&s->b, INF_INVALID, "num_groups is %d, wanted a divisor of the channels",
                        groups);
     if (!inf_build_ok(&s->b))
         return;
     enum inf_dtype stash = by_channel ? read_stash_type(s) : dtype;
-    int64_t dims[] = {shape.dims[0], groups, -1};
+    const uint32_t dims[] = {inf_build_dim_value(&s->b, x, 0),
+                             inf_build_list(&s->b, (int64_t[]){groups, -1}, 2)};
     struct inf_ints axes = make_axes_from(2, 3);
-    uint32_t y = inf_build_reshape(&s->b, inf_build_cast(&s->b, x, stash), dims, 3);
+    uint32_t y = inf_build_reshape_to(&s->b, inf_build_cast(&s->b, x, stash),
+                                      inf_build_concat(&s->b, dims, 2, 0));
     y = stash == INF_DTYPE_F32
             ? add_normalization_node(s, INF_NORMALIZE_STANDARD,
                                      (uint32_t[]){y, INF_VALUE_NONE, INF_VALUE_NONE}, &axes,
@@ -241,11 +244,11 @@ static void lower_group_norm(struct inf_onnx_scope *s)
             : add_normalized(s, y, &axes, epsilon).value;
     y = inf_build_cast(&s->b, y, dtype);
     if (by_channel)
-        y = inf_build_reshape(&s->b, y, shape.dims, shape.rank);
-    int32_t rank = by_channel ? shape.rank : 3;
+        y = inf_build_reshape_to(&s->b, y, shape);
+    rank = by_channel ? rank : 3;
     y = inf_build_add(&s->b, inf_build_mul(&s->b, y, align_channels(s, s->inputs[1], rank)),
                       align_channels(s, s->inputs[2], rank));
-    s->outputs[0] = by_channel ? y : inf_build_reshape(&s->b, y, shape.dims, shape.rank);
+    s->outputs[0] = by_channel ? y : inf_build_reshape_to(&s->b, y, shape);
 }
 
 // Lowers MeanVarianceNormalization: x minus its mean, divided by its deviation plus a small number.

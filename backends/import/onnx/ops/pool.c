@@ -23,6 +23,58 @@ static void extend_padding(struct inf_onnx_scope *s, struct inf_onnx_window *win
     }
 }
 
+// Adds nodes that compute the padding that extend_padding() finds, for axis `axis` of x, of which
+// only a run knows the size: i32 [1].
+static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+                                uint32_t x, int32_t axis)
+{
+    struct inf_builder *b = &s->b;
+    int32_t i = axis - 2;
+    double stride = (double)window->stride[i], reach = (double)inf_onnx_window_reach(window, i);
+    uint32_t size = inf_build_binary_number(b, INF_BINARY_ADD, inf_build_dim_value(b, x, axis),
+                                            (double)window->before[i]);
+    uint32_t room = inf_build_binary_number(b, INF_BINARY_ADD, size,
+                                            (double)window->after[i] - reach + stride - 1);
+    uint32_t last = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, room, stride);
+    uint32_t inside = inf_build_binary_number(b, INF_BINARY_SUB, size, 1);
+    inside = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, inside, stride);
+    last = inf_build_binary(b, INF_BINARY_MIN, last, inside);
+    last = inf_build_binary_number(b, INF_BINARY_MAX, last, 0);
+    uint32_t end = inf_build_binary_number(b, INF_BINARY_MUL, last, stride);
+    end = inf_build_sub(b, inf_build_binary_number(b, INF_BINARY_ADD, end, reach), size);
+    return inf_build_binary_number(b, INF_BINARY_MAX, end, 0);
+}
+
+// Pads x at the end for ceil_mode with elements that no maximum is, by amounts that a run computes.
+// Then the window needs no padding at the end.
+static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+{
+    uint32_t amounts[2 * (INF_ONNX_WINDOW_AXES + 2)], count = 0;
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    double least = dtype == INF_DTYPE_U8 ? 0 : dtype == INF_DTYPE_I8 ? INT8_MIN : -INFINITY;
+    for (int32_t axis = 0; axis < window->axes + 2; axis++) {
+        amounts[count++] = inf_build_list(&s->b, (int64_t[]){0}, 1);
+        amounts[count++] = axis < 2 ? amounts[0] : add_end_padding(s, window, x, axis);
+    }
+    for (int32_t i = 0; i < window->axes; i++)
+        window->after[i] = 0;
+    uint32_t pairs =
+        inf_build_cast(&s->b, inf_build_concat(&s->b, amounts, count, 0), INF_DTYPE_I32);
+    pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){window->axes + 2, 2}, 2);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_PAD, x, pairs, inf_build_scalar(&s->b, dtype, least));
+    node.attrs.pad.mode = INF_PAD_CONSTANT;
+    return inf_build_value(&s->b, &node);
+}
+
+static bool has_known_sizes(struct inf_onnx_scope *s, uint32_t x)
+{
+    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
+        if (inf_build_dim(&s->b, x, i) == INF_DIM_UNKNOWN)
+            return false;
+    return true;
+}
+
 static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
                             const struct inf_onnx_window *window)
 {
@@ -136,15 +188,20 @@ static void lower_pool(struct inf_onnx_scope *s)
     count_pads = count_pads && is_padded(&window);
     if (!inf_build_ok(&s->b))
         return;
+    uint32_t x = s->inputs[0];
+    // An average must not count elements that x does not have, so it cannot pad x.
+    bool open = ceil_mode && !window.same && !has_known_sizes(s, x);
     if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
-        !is_plain(&window)) {
+        !is_plain(&window) || (open && is_average)) {
         emit_pool_nd(s, &window, ceil_mode, count_pads);
         return;
     }
-    if (ceil_mode)
-        extend_padding(s, &window, s->inputs[0]);
+    if (open)
+        x = pad_end(s, &window, x);
+    else if (ceil_mode)
+        extend_padding(s, &window, x);
     if (inf_build_ok(&s->b))
-        s->outputs[0] = emit_pool2d(s, s->inputs[0], &window);
+        s->outputs[0] = emit_pool2d(s, x, &window);
 }
 
 static void lower_global_lp_pool(struct inf_onnx_scope *s)

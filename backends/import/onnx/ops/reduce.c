@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/axes.h"
 
@@ -153,7 +154,7 @@ static void lower_arg(struct inf_onnx_scope *s)
     int32_t rank = inf_build_rank(&s->b, x);
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), rank);
     bool last = inf_onnx_attr_int(s, "select_last_index", 0) != 0;
-    int64_t size = last ? inf_build_known_dim(&s->b, x, axis) : 0;
+    uint32_t size = last ? inf_build_dim_value(&s->b, x, axis) : INF_VALUE_NONE;
     if (last)
         x = inf_build_slice(&s->b, x, axis, INT32_MAX, -INT32_MAX, -1);
     struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
@@ -163,8 +164,11 @@ static void lower_arg(struct inf_onnx_scope *s)
     node.attrs.arg.dtype = INF_DTYPE_I64;
     uint32_t y = inf_build_value(&s->b, &node);
     // `y` is the position of the first extreme in x reversed; the caller wants the last one in x.
-    if (last)
-        y = inf_build_sub(&s->b, inf_build_scalar(&s->b, INF_DTYPE_I64, (double)(size - 1)), y);
+    if (last) {
+        uint32_t end =
+            inf_build_reshape(&s->b, inf_build_cast(&s->b, size, INF_DTYPE_I64), NULL, 0);
+        y = inf_build_sub(&s->b, inf_build_binary_number(&s->b, INF_BINARY_SUB, end, 1), y);
+    }
     s->outputs[0] = y;
 }
 
@@ -179,7 +183,7 @@ static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
     node.attrs.arg.axis = axis;
     node.attrs.arg.keep_dims = true;
     uint32_t best = inf_build_value(&s->b, &node);
-    uint32_t index = inf_build_iota(&s->b, INF_DTYPE_I32, inf_build_known_dim(&s->b, x, axis));
+    uint32_t index = inf_onnx_add_range(s, x, axis);
     index = inf_build_expand_dims(&s->b, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 1 - axis);
     return inf_build_cast(&s->b, inf_build_compare(&s->b, INF_COMPARE_EQUAL, index, best),
                           inf_build_dtype(&s->b, x));

@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 
@@ -68,18 +69,19 @@ static void lower_range(struct inf_onnx_scope *s)
 
 static void lower_eye_like(struct inf_onnx_scope *s)
 {
-    struct inf_shape shape = inf_build_known_shape(&s->b, s->inputs[0]);
+    uint32_t x = s->inputs[0];
     int32_t type = inf_onnx_attr_int(s, "dtype", 0), shift = inf_onnx_attr_int(s, "k", 0);
-    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[0]);
-    uint8_t *ones;
-    if (shape.rank != 2 || dtype == INF_DTYPE_NONE)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "rank %d, dtype %s", shape.rank,
-                       inf_onnx_type_name(type));
-    uint32_t eye = inf_build_const(&s->b, INF_DTYPE_BOOL, &shape, &ones);
-    for (int64_t i = 0; ones != NULL && i < shape.dims[0]; i++)
-        if (i + shift >= 0 && i + shift < shape.dims[1])
-            ones[i * shape.dims[1] + i + shift] = 1;
-    s->outputs[0] = inf_build_cast(&s->b, eye, dtype);
+    int32_t rank = inf_build_rank(&s->b, x);
+    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, x);
+    if (inf_build_ok(&s->b) && (rank != 2 || dtype == INF_DTYPE_NONE))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "rank %d, dtype %s", rank, inf_onnx_type_name(type));
+    if (!inf_build_ok(&s->b))
+        return;
+    uint32_t row = inf_onnx_add_range(s, x, 0), column = inf_onnx_add_range(s, x, 1);
+    row = inf_build_expand_dims(&s->b, row, (int64_t[]){1}, 1);
+    uint32_t one = inf_build_compare(&s->b, INF_COMPARE_EQUAL, inf_build_sub(&s->b, column, row),
+                                     inf_build_scalar(&s->b, INF_DTYPE_I32, shift));
+    s->outputs[0] = inf_build_cast(&s->b, one, dtype);
 }
 
 static const struct inf_onnx_op ops[] = {
