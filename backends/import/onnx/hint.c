@@ -39,7 +39,6 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
         {"com.microsoft", "RemovePadding", packed},
         {"com.microsoft", "RestorePadding", packed},
         {"com.microsoft", "QOrdered", qdq},
-        {"com.microsoft", "QEmbedLayerNormalization", qdq},
         {"com.microsoft.nchwc", "", layout},
         {"com.ms.internal.nhwc", "", layout},
         {"ai.onnx.contrib", "", extensions},

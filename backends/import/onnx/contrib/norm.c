@@ -86,6 +86,49 @@ static void lower_embed_norm(struct inf_onnx_scope *s)
         s->outputs[2] = sum;
 }
 
+// Adds nodes that compute the numbers of x, whose scale is input `index` and whose zero point is
+// input `index` + 5.
+static uint32_t add_dequantized(struct inf_onnx_scope *s, uint32_t x, uint32_t index)
+{
+    uint32_t scale = inf_onnx_needed_input(s, index), zero = inf_onnx_needed_input(s, index + 5);
+    if (!inf_build_ok(&s->b))
+        return INF_VALUE_NONE;
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_DEQUANTIZE, x, inf_build_reshape(&s->b, scale, NULL, 0),
+                           inf_build_reshape(&s->b, zero, NULL, 0));
+    return inf_build_value(&s->b, &node);
+}
+
+// Adds the numbers of the rows `ids` of the table of bytes in input `index`.
+static uint32_t add_embeddings(struct inf_onnx_scope *s, uint32_t ids, uint32_t index)
+{
+    uint32_t table = inf_onnx_needed_input(s, index);
+    return inf_build_ok(&s->b)
+               ? add_dequantized(s, inf_build_gather(&s->b, table, ids, 0), index + 6)
+               : INF_VALUE_NONE;
+}
+
+// Lowers QEmbedLayerNormalization, whose tables stay bytes: only the rows that a run reads become
+// floats. Inputs: word ids, segment ids, word embeddings, position embeddings, segment embeddings,
+// gamma, beta, mask, and the scales and then the zero points of the five tables.
+static void lower_quantized_embed_norm(struct inf_onnx_scope *s)
+{
+    float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-12f);
+    uint32_t segments = inf_onnx_input(s, 1);
+    uint32_t gamma = inf_onnx_needed_input(s, 5), beta = inf_onnx_needed_input(s, 6);
+    uint32_t places = inf_onnx_add_range(s, s->inputs[0], 1);
+    uint32_t sum =
+        inf_build_add(&s->b, add_embeddings(s, s->inputs[0], 2), add_embeddings(s, places, 3));
+    if (segments != INF_VALUE_NONE)
+        sum = inf_build_add(&s->b, sum, add_embeddings(s, segments, 4));
+    if (!inf_build_ok(&s->b))
+        return;
+    s->outputs[0] = add_row_norm(s, INF_NORMALIZE_STANDARD, sum, add_dequantized(s, gamma, 11),
+                                 add_dequantized(s, beta, 12), epsilon);
+    if (s->output_count > 1)
+        s->outputs[1] = add_mask_index(s, inf_onnx_input(s, 7));
+}
+
 // Lowers GroupNorm: normalises each group of channels of x [n,h,w,c] ([n,c,h,w] if channels_last is
 // 0). If `activation` is not 0, y * sigmoid(y) is applied to the result y.
 static void lower_group_norm(struct inf_onnx_scope *s)
@@ -123,6 +166,7 @@ static const struct inf_onnx_op ops[] = {
     {"com.microsoft::SkipSimplifiedLayerNormalization", lower_skip_norm, 3, 4, 4,
      INF_NORMALIZE_RMS},
     {"com.microsoft::EmbedLayerNormalization", lower_embed_norm, 1, 9, 3, 0},
+    {"com.microsoft::QEmbedLayerNormalization", lower_quantized_embed_norm, 1, 18, 2, 0},
     {"com.microsoft::GroupNorm", lower_group_norm, 3, 3, 1, 0},
 };
 
