@@ -484,8 +484,8 @@ INFERD_API int inferd_session_open_with(inferd_client *client,
 
 // Opens a session that begins with the tensors of `session`, for example to continue a text in two
 // ways. Both share memory until one of them changes. All requests of `session` must have been
-// answered (else INFERD_PRECONDITION). Blocks until the daemon has answered, at most 10 s. The
-// caller closes *fork with inferd_session_close().
+// answered (else INFERD_FAILED_PRECONDITION). Blocks until the daemon has answered, at most 10 s.
+// The caller closes *fork with inferd_session_close().
 INFERD_API int inferd_session_fork(inferd_session *session, inferd_session **fork,
                                    struct inferd_error *err);
 
