@@ -11,7 +11,6 @@
 
 #define ATTRIBUTES_MAX 120
 
-static const char ragged[] = "ragged tensors have no shape that a request could carry";
 static const char text[] = "its regular expressions are RE2's with references to groups";
 static const char forest[] = "decision forests come as a program of their own, not as a graph";
 
@@ -20,9 +19,6 @@ const char *inf_tfjs_missing_reason(const char *name)
     static const struct {
         const char *name, *reason;
     } rows[] = {
-        {"RaggedGather", ragged},
-        {"RaggedRange", ragged},
-        {"RaggedTensorToTensor", ragged},
         {"StaticRegexReplace", text},
         {"SimpleMLCreateModelResource", forest},
         {"SimpleMLLoadModelFromPathWithHandle", forest},

@@ -44,6 +44,7 @@ static const struct {
     {"StringSplit", "values", 1},
     {"StringSplit", "shape", 2},
     {"StringNGrams", "ngrams_splits", 1},
+    {"RaggedRange", "rt_dense_values", 1},
     {"SparseReshape", "output_shape", 1},
     {"SparseFillEmptyRows", "output_values", 1},
     {"SparseFillEmptyRows", "empty_row_indicator", 2},

@@ -293,7 +293,63 @@ async function tables() {
                                      initializerSignature: {outputs: {fill: {name: 'fill:0', resourceId: 5}}}}});
 }
 
+// Sparse tensors as three plain ones: indices, values, shape.
+async function sparse() {
+  const i = ints([[0, 0], [1, 0], [1, 3], [4, 2], [4, 5]]);
+  for (const [name, shape] of [['same-rank', [10, -1]], ['more-axes', [1, 5, 2, 3]], ['one-axis', [-1]]])
+    await one(`sparse-Reshape-${name}`, 'SparseReshape', {i}, {s: ints([5, 6]), n: ints(shape)}, {}, {outputs: ['y', 'y:1']});
+  const filled = {outputs: ['y', 'y:1', 'y:2', 'y:3']};
+  await one('sparse-FillEmptyRows', 'SparseFillEmptyRows', {i: ints([[3, 1], [0, 2], [3, 0], [0, 1]]), v: fill([4])},
+            {s: ints([6, 3]), d: tf.scalar(-1)}, {}, filled);
+  await one('sparse-FillEmptyRows-none-empty', 'SparseFillEmptyRows', {i: ints([[1, 2], [0, 0]]), v: ints([7, 8])},
+            {s: ints([2, 3]), d: tf.scalar(5, 'int32')}, {}, filled);
+  for (const op of ['SparseSegmentSum', 'SparseSegmentMean']) {
+    await one(`sparse-${op}`, op, {x: fill([6, 3])}, {i: ints([5, 0, 2, 2, 1]), s: ints([0, 0, 1, 3, 3])});
+    await one(`sparse-${op}-volume`, op, {x: fill([4, 2, 2])}, {i: ints([3, 3, 0]), s: ints([0, 0, 0])});
+    await one(`sparse-${op}-list`, op, {x: fill([5])}, {i: ints([4, 1]), s: ints([1, 2])});
+  }
+}
+
+// Ragged tensors: values, and where each row begins; the last split is where the last row ends.
+// TensorFlow.js 4.22 has the kernels and does not find them for a graph.
+async function ragged() {
+  const range = (name, starts, limits, deltas) => {
+    const {rtNestedSplits, rtDenseValues} = tf.raggedRange(starts, limits, deltas);
+    return one(`ragged-Range-${name}`, 'RaggedRange', {}, {starts, limits, deltas}, {}, {outputs: ['y', 'y:1'], expect: [rtNestedSplits, rtDenseValues]});
+  };
+  const scalar = x => tf.scalar(x, 'int32');
+  await range('scalars', scalar(0), scalar(5), scalar(2));
+  await range('limits', scalar(0), ints([3, 0, 2]), scalar(1));
+  await range('downwards', ints([0, 5, 4]), ints([5, 0, 4]), scalar(-2));
+  await range('floats', tf.tensor([0, 5, 8, 5]), tf.tensor([8, 7, 8, 1]), tf.tensor([2, 0.75, 1, -1]));
+  const splits = ints([0, 3, 3, 7, 9]), dense = fill([9]);
+  const gather = (name, feeds, consts, count) => {
+    const params = Object.values(feeds), {outputNestedSplits, outputDenseValues} =
+        tf.raggedGather(params.slice(0, -1), params[params.length - 1], consts.i, count);
+    return one(`ragged-Gather-${name}`, 'RaggedGather', feeds, consts, {OUTPUT_RAGGED_RANK: I(count)},
+               {outputs: ['y', 'y:1', 'y:2', 'y:3'].slice(0, count + 1), expect: [...outputNestedSplits, outputDenseValues]});
+  };
+  await gather('row', {splits, dense}, {i: scalar(2)}, 0);
+  await gather('rows', {splits, dense}, {i: ints([2, 1, 0, 3, 3])}, 1);
+  await gather('matrix', {splits, dense}, {i: ints([[2, 1, 0], [3, 3, 0]])}, 2);
+  await gather('two-axes', {outer: ints([0, 1, 3, 3]), inner: ints([0, 0, 3, 4]), dense: fill([4, 2])}, {i: ints([2, 1, 0, 2])}, 2);
+  await gather('one-of-two-axes', {outer: ints([0, 1, 3, 3]), inner: ints([0, 0, 3, 4]), dense: fill([4, 2])}, {i: scalar(1)}, 1);
+  const types = list => ({row_partition_types: {list: {s: list.map(x => Buffer.from(x).toString('base64'))}}});
+  const toTensor = (name, shape, values, partitions, list) =>
+      one(`ragged-ToTensor-${name}`, 'RaggedTensorToTensor', {},
+          {shape, values, none: tf.scalar(1.5), ...Object.fromEntries(partitions.map((t, i) => ['p' + i, t]))}, types(list),
+          {expect: tf.raggedTensorToTensor(shape, values, tf.scalar(1.5), partitions, list)});
+  await toTensor('open', ints([-1, -1]), dense, [splits], ['ROW_SPLITS']);
+  await toTensor('cut', ints([3, 2]), dense, [splits], ['ROW_SPLITS']);
+  await toTensor('padded', ints([6, 5]), dense, [splits], ['ROW_SPLITS']);
+  await toTensor('pairs', ints([-1, 5, 2]), fill([9, 2]), [scalar(4), ints([0, 0, 0, 2, 2, 2, 2, 3, 3])], ['FIRST_DIM_SIZE', 'VALUE_ROWIDS']);
+  await toTensor('two-axes', ints([-1, -1, -1]), fill([9]), [ints([0, 1, 3, 3, 5, 6]), ints([0, 0, 2, 3, 5, 8, 9])], ['ROW_SPLITS', 'ROW_SPLITS']);
+  await toTensor('row-ids', ints([4, 1, -1]), fill([9]), [scalar(5), ints([0, 1, 1, 3, 3, 4]), ints([1, 1, 2, 3, 3, 4, 4, 4, 5])],
+                 ['FIRST_DIM_SIZE', 'VALUE_ROWIDS', 'VALUE_ROWIDS']);
+  await toTensor('no-values', ints([-1, -1]), tf.tensor([], [0]), [ints([0, 0, 0])], ['ROW_SPLITS']);
+}
+
 (async () => {
-  for (const family of [arithmetic, reductions, arrays, windows, dynamicEinsum, channelsFirst, spectral, tables])
+  for (const family of [arithmetic, reductions, arrays, windows, dynamicEinsum, channelsFirst, spectral, tables, sparse, ragged])
     await family();
 })();
