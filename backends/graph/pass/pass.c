@@ -179,6 +179,9 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
                                   .err = err};
     bool changed = true;
     bool has_bytes = has_dequantize(graph);
+    // Nodes that nothing reads would be folded, at the cost of the folds that are wanted.
+    if (!(options->disabled & 1u << INF_PASS_DROP_DEAD))
+        INF_TRY(run_pass(&rewrite, INF_PASS_DROP_DEAD, &changed));
     for (int round = 1; round <= ROUNDS_MAX && changed; round++) {
         rewrite.keep_bytes =
             !(options->disabled & 1u << INF_PASS_QUANTIZE) && has_bytes && round <= ROUNDS_BYTES;
