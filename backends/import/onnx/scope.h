@@ -14,6 +14,7 @@
 // The most outputs of an operator; nodes with more are refused. Calls of functions may have more.
 #define INF_ONNX_OUTPUTS_MAX INF_LIMIT_NODE_INPUTS
 
+struct inf_onnx_blocks_list;
 struct inf_onnx_capture;
 struct inf_onnx_frame;
 struct inf_onnx_scope;
@@ -52,6 +53,8 @@ struct inf_onnx_import {
     const atomic_bool *cancelled; // checked between nodes; NULL: not cancellable
     uint32_t lowered;             // nodes lowered so far, those of functions and branches included
     struct inf_onnx_sequences sequences;
+    // Weights in blocks that products may read packed (ops/block_weights.h), in the arena.
+    struct inf_onnx_blocks_list *blocks;
 };
 
 // The names that nodes can use. Every graph, branch, loop body and function call has its own frame.

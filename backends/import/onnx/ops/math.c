@@ -7,6 +7,7 @@
 #include "backends/import/common/einsum.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/block_weights.h"
 
 // The largest number of rows of a matrix for Det.
 #define DET_MAX 4
@@ -125,7 +126,8 @@ static void lower_bit_shift(struct inf_onnx_scope *s)
 
 static void lower_matmul(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = inf_build_matmul(&s->b, s->inputs[0], s->inputs[1]);
+    uint32_t y = inf_onnx_blocks_multiply(s, s->inputs[0], s->inputs[1]);
+    s->outputs[0] = y != INF_VALUE_NONE ? y : inf_build_matmul(&s->b, s->inputs[0], s->inputs[1]);
 }
 
 static uint32_t add_scaled(struct inf_onnx_scope *s, uint32_t x, float by)

@@ -6,6 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/block_weights.h"
 
 // Reshapes a scale or zero point so that it aligns with x. It has one number, one for each index of
 // an axis, or one for each block.
@@ -197,6 +198,20 @@ static void check_dequantized(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_INVALID, "the zero point has another type than x");
 }
 
+// Remembers weights in blocks along the rows, for products that read them packed.
+static void note_blocks(struct inf_onnx_scope *s, int32_t bits, uint32_t zero)
+{
+    const struct inf_onnx_blocks blocks = {.weights = s->inputs[0],
+                                           .scales = s->inputs[1],
+                                           .zeros = zero,
+                                           .result = s->outputs[0],
+                                           .bits = bits,
+                                           .block = inf_onnx_attr_int(s, "block_size", 0)};
+    if (inf_build_rank(&s->b, s->inputs[0]) == 2 &&
+        inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 1), 2) == 0)
+        inf_onnx_blocks_note(s, &blocks);
+}
+
 static void lower_dequantize(struct inf_onnx_scope *s)
 {
     check_dequantized(s);
@@ -208,12 +223,13 @@ static void lower_dequantize(struct inf_onnx_scope *s)
     enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[1]);
     if (!inf_dtype_is_float(dtype))
         inf_build_fail(&s->b, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
-    double low, high;
+    double low = 0, high = 255; // of the integers; those that are not narrow have 8 bits or more
     if (inf_onnx_is_narrow(s->inputs[0]) &&
         !inf_onnx_narrow_range(inf_onnx_narrow_type(s->inputs[0]), &low, &high)) {
         dequantize_floats(s, dtype);
         return;
     }
+    int32_t bits = high - low == 255 ? 8 : high - low == 15 ? 4 : 2;
     s->inputs[0] = inf_onnx_narrow_value(s->inputs[0]);
     zero = inf_onnx_narrow_value(zero);
     if (is_plain(s, zero)) {
@@ -230,6 +246,7 @@ static void lower_dequantize(struct inf_onnx_scope *s)
     uint32_t scale = inf_build_cast(&s->b, align_with_input(s, s->inputs[1], x), INF_DTYPE_F32);
     s->outputs[0] = inf_build_cast(
         &s->b, inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F32), scale), dtype);
+    note_blocks(s, bits, zero);
 }
 
 // Quantises x to unsigned 8 bits. The range is that of x, extended to include 0.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of products whose weights are in blocks behind DequantizeLinear. Expected values are those
+// of the definition: (number - zero point) * scale, computed here.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tests/unit/import/onnx_run_kit.h"
+
+#define DEPTH   40 // the last block of 16 has 8 weights
+#define BLOCK   16
+#define BLOCKS  3
+#define COLUMNS 5
+
+TestSuite(onnx_blocks, .init = set_up, .fini = tear_down);
+
+// A type of the weights: its bits, and the least of its numbers.
+static const struct type {
+    int32_t type, bits, low;
+} types[] = {{INT8, 8, -128}, {UINT8, 8, 0}, {INT4, 4, -8},
+             {UINT4, 4, 0},   {INT2, 2, -2}, {UINT2, 2, 0}};
+
+static int weights[DEPTH][COLUMNS], zeros[BLOCKS][COLUMNS];
+static float scales[BLOCKS][COLUMNS], x[2][DEPTH], wanted[2 * COLUMNS];
+
+// Draws the operands, and computes the product. All numbers are small, so that it is exact.
+static void draw_operands(const struct type *type, bool has_zeros)
+{
+    srand(7);
+    for (int c = 0; c < COLUMNS; c++) {
+        for (int b = 0; b < BLOCKS; b++) {
+            zeros[b][c] = has_zeros ? rand() % (1 << type->bits) + type->low : 0;
+            scales[b][c] = (float)(1 + rand() % 8) / 8;
+        }
+        for (int k = 0; k < DEPTH; k++)
+            weights[k][c] = rand() % (1 << type->bits) + type->low;
+    }
+    for (int row = 0; row < 2; row++) {
+        for (int k = 0; k < DEPTH; k++)
+            x[row][k] = (float)(rand() % 9 - 4);
+        for (int c = 0; c < COLUMNS; c++) {
+            float sum = 0;
+            for (int k = 0; k < DEPTH; k++)
+                sum +=
+                    x[row][k] * (float)(weights[k][c] - zeros[k / BLOCK][c]) * scales[k / BLOCK][c];
+            wanted[row * COLUMNS + c] = sum;
+        }
+    }
+}
+
+// Adds an initialiser [rows, COLUMNS] with the numbers packed as ONNX does: row by row, the first
+// in the lowest bits.
+static void put_numbers(struct inf_pb_writer *writer, const char *name, const struct type *type,
+                        int rows, int (*numbers)[COLUMNS])
+{
+    uint8_t data[DEPTH * COLUMNS] = {0};
+    for (int i = 0; i < rows * COLUMNS; i++) {
+        int bit = i * type->bits, number = numbers[i / COLUMNS][i % COLUMNS];
+        data[bit / 8] |= (uint8_t)((number & ((1 << type->bits) - 1)) << bit % 8);
+    }
+    inf_pb_open(writer, 5);
+    inf_pb_put_int(writer, 1, rows);
+    inf_pb_put_int(writer, 1, COLUMNS);
+    inf_pb_put_int(writer, 2, type->type);
+    inf_pb_put_text(writer, 8, name);
+    inf_pb_put_bytes(writer, 9, data, ((size_t)rows * COLUMNS * (size_t)type->bits + 7) / 8);
+    inf_pb_close(writer);
+}
+
+// Writes a model y = x * w, z = x * w of dequantised weights. `depth` is the last axis of x.
+static struct inf_pb_writer write_products(const struct type *type, bool has_zeros, int64_t depth)
+{
+    struct inf_pb_writer writer = {0};
+    inf_onnx_put_head(&writer, 25);
+    inf_pb_open(&writer, 7);
+    put_numbers(&writer, "q", type, DEPTH, weights);
+    inf_onnx_put_floats(&writer, "s", (int64_t[]){BLOCKS, COLUMNS}, 2, scales[0]);
+    if (has_zeros)
+        put_numbers(&writer, "zero", type, BLOCKS, zeros);
+    inf_pb_open(&writer, 1);
+    inf_pb_put_text(&writer, 1, "q");
+    inf_pb_put_text(&writer, 1, "s");
+    if (has_zeros)
+        inf_pb_put_text(&writer, 1, "zero");
+    inf_pb_put_text(&writer, 2, "w");
+    inf_pb_put_text(&writer, 4, "DequantizeLinear");
+    inf_onnx_put_attr_int(&writer, "axis", 0);
+    inf_onnx_put_attr_int(&writer, "block_size", BLOCK);
+    inf_pb_close(&writer);
+    for (int i = 0; i < 2; i++) {
+        const char *output = i == 0 ? "y" : "z";
+        inf_onnx_open_node(&writer, "MatMul", "x", "w", output);
+        inf_pb_close(&writer);
+        inf_onnx_put_port(&writer, 12, output, FLOAT, (int64_t[]){-1, COLUMNS}, 2);
+    }
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){-1, depth}, 2);
+    inf_pb_close(&writer);
+    return writer;
+}
+
+static const struct inf_graph *run_products(struct inf_pb_writer *writer)
+{
+    load_model(writer);
+    cr_assert_eq(run_model(&INF_SHAPE(2, DEPTH), (const void *[]){x}), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(2, COLUMNS), wanted);
+    expect_output(1, &INF_SHAPE(2, COLUMNS), wanted);
+    return inf_executable_graph(executable);
+}
+
+Test(onnx_blocks, stay_packed_for_products)
+{
+    for (size_t i = 0; i < 2 * INF_ARRAY_LENGTH(types); i++) {
+        const struct type *type = &types[i / 2];
+        bool has_zeros = i % 2 != 0;
+        draw_operands(type, has_zeros);
+        struct inf_pb_writer writer = write_products(type, has_zeros, DEPTH);
+        const struct inf_graph *graph = run_products(&writer);
+        cr_assert_eq(graph->node_count, 2, "type %d", type->type);
+        for (uint32_t node = 0; node < 2; node++) {
+            cr_assert_eq(graph->nodes[node].op, INF_OP_MATMUL_BLOCKS);
+            cr_assert_eq(graph->nodes[node].attrs.matmul_blocks.bits, type->bits);
+            cr_assert_eq(graph->nodes[node].attrs.matmul_blocks.block, BLOCK);
+            // Both products read the same weights.
+            cr_assert_eq(graph->nodes[node].inputs[1], graph->nodes[0].inputs[1]);
+        }
+    }
+}
+
+// A column of 33 to 48 weights has three blocks as well, so the depth of x must be known.
+Test(onnx_blocks, become_floats_if_the_depth_of_x_is_not_known)
+{
+    draw_operands(&types[2], true);
+    struct inf_pb_writer writer = write_products(&types[2], true, -1);
+    const struct inf_graph *graph = run_products(&writer);
+    cr_assert_eq(graph->nodes[0].op, INF_OP_MATMUL);
+    cr_assert_neq(run_model(&INF_SHAPE(1, DEPTH + 1), (const void *[]){x}), INF_OK);
+}
+
+// Other forms are widened: columns in front, and rows of blocks.
+Test(onnx_blocks, along_the_other_axis_are_floats)
+{
+    static int rows[COLUMNS][COLUMNS];
+    struct inf_pb_writer writer = {0};
+    draw_operands(&types[2], false);
+    for (int k = 0; k < COLUMNS; k++)
+        for (int c = 0; c < COLUMNS; c++)
+            rows[k][c] = weights[k][c];
+    inf_onnx_put_head(&writer, 25);
+    inf_pb_open(&writer, 7);
+    put_numbers(&writer, "q", &types[2], COLUMNS, rows);
+    inf_onnx_put_floats(&writer, "s", (int64_t[]){COLUMNS, 1}, 2, (float[]){1, 2, 3, 4, 5});
+    inf_onnx_open_node(&writer, "DequantizeLinear", "q", "s", "w");
+    inf_onnx_put_attr_int(&writer, "axis", 1);
+    inf_onnx_put_attr_int(&writer, "block_size", BLOCK);
+    inf_pb_close(&writer);
+    inf_onnx_open_node(&writer, "MatMul", "x", "w", "y");
+    inf_pb_close(&writer);
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){-1, COLUMNS}, 2);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){-1, COLUMNS}, 2);
+    inf_pb_close(&writer);
+    load_model(&writer);
+    cr_assert_eq(run_model(&INF_SHAPE(1, COLUMNS), (const void *[]){x}), INF_OK, "%s", err.text);
+    float sums[COLUMNS] = {0};
+    for (int k = 0; k < COLUMNS; k++)
+        for (int c = 0; c < COLUMNS; c++)
+            sums[c] += x[0][k] * (float)(rows[k][c] * (k + 1));
+    expect_output(0, &INF_SHAPE(1, COLUMNS), sums);
+    cr_assert_eq(inf_executable_graph(executable)->nodes[0].op, INF_OP_MATMUL);
+}
