@@ -6,6 +6,7 @@
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
+#include "lib/sums.glsl"
 
 layout(constant_id = 1) const bool RMS = false;
 layout(constant_id = 2) const bool SCALED = false;
@@ -34,14 +35,15 @@ void main()
     // Subtract the first element from all elements before they are summed, so that a large mean
     // does not cost precision.
     float about = RMS ? 0.0 : x(first);
-    float mean = 0.0;
+    float mean = 0.0, lost = 0.0;
     for (uint at = first; !RMS && at < end; at += p.inner)
-        mean += x(at) - about;
+        add_term(x(at) - about, mean, lost);
     mean /= float(p.n);
     float squares = 0.0;
+    lost = 0.0;
     for (uint at = first; at < end; at += p.inner) {
         float distance = x(at) - about - mean;
-        squares += distance * distance;
+        add_term(distance * distance, squares, lost);
     }
     float factor = 1.0 / sqrt(squares / float(p.n) + p.epsilon);
     for (uint at = first; at < end; at += p.inner) {

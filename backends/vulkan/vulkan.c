@@ -27,6 +27,9 @@
 // devices of each kind reach it.
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
+// llvmpipe ends the loops of an invocation after 65,535 iterations of all of them together, without
+// an error (LP_MAX_TGSI_LOOP_ITERATIONS). A few iterations are left to loops that are not counted.
+#define SOFTWARE_LOOPS_MAX 65000u
 
 static enum inf_code vulkan_prepare(const struct inf_device_options *options, struct inf_error *err)
 {
@@ -233,6 +236,7 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     // The number of invocations in a work group: llvmpipe computes eight at the same time, GPUs 16
     // to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
+    gpu->loops_max = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? SOFTWARE_LOOPS_MAX : UINT32_MAX;
     atomic_init(&gpu->slice_cost,
                 (gpu->base.info.kind == INF_DEVICE_SOFTWARE ? SOFTWARE_RATE : GPU_RATE) /
                     (INF_NS_PER_S / VK_SLICE_NS));

@@ -1,6 +1,7 @@
 // Code that all reductions share. An element of the result is computed by one invocation or by a
 // subgroup.
 #include "numbers.glsl"
+#include "sums.glsl"
 
 layout(constant_id = 1) const uint KIND = REDUCE_SUM;
 layout(constant_id = 2) const bool VECTOR = false;
@@ -33,7 +34,7 @@ vec4 reduce(uint id, uint first, uint step)
     }
     base += rest * p.kept_strides[i];
     vec4 result = vec4(KIND == REDUCE_MAX ? -INFINITY : KIND == REDUCE_MIN ? INFINITY
-        : KIND == REDUCE_PROD ? 1.0 : 0.0);
+        : KIND == REDUCE_PROD ? 1.0 : 0.0), lost = vec4(0.0);
     for (uint term = first; term < p.terms; term += step) {
         uint at = base;
         rest = term;
@@ -51,7 +52,7 @@ vec4 reduce(uint id, uint first, uint step)
         else if (KIND == REDUCE_PROD)
             result *= value;
         else
-            result += value;
+            add_term(value, result, lost);
     }
     return result;
 }

@@ -44,6 +44,7 @@ struct vk_gpu {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t queue_family;
     uint32_t group_size;   // number of invocations in a work group
+    uint32_t loops_max;    // most iterations of all loops of an invocation; UINT32_MAX: no limit
     bool unified;          // true: the host can see the memory of weights and of arenas
     uint32_t local_type;   // memory type of arenas
     uint32_t weights_type; // memory type of weights, unless the driver refuses buffers in it

@@ -169,6 +169,11 @@ uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t l
      inf_error_prefix((err), INF_UNSUPPORTED, "vulkan: %s",                                        \
                       inf_op_info((lowering)->node->op)->name))
 
+// Returns INF_UNSUPPORTED if an invocation would make more iterations of its loops than the driver
+// runs.
+enum inf_code vk_need_loops(const struct vk_lowering *lowering, uint64_t iterations,
+                            struct inf_error *err) INF_NODISCARD;
+
 // Returns INF_UNSUPPORTED unless operand `index` is f32.
 enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index,
                           struct inf_error *err) INF_NODISCARD;

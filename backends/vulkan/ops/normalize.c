@@ -70,6 +70,7 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
             return vk_decline(lowering, err, "input %u stretches in a way that is not built",
                               1 + i);
     }
+    INF_TRY(vk_need_loops(lowering, 3 * (uint64_t)push.n, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_NORMALIZE, {attrs->kind == INF_NORMALIZE_RMS, given[0], given[1]}},
         .invocations = push.count};

@@ -24,6 +24,17 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
         *dispatch = shared;
 }
 
+// Checks the loops of a row of so many iterations, which the subgroup shares if the dispatch has
+// the shader `by_rows`.
+static enum inf_code need_row_loops(const struct vk_lowering *lowering,
+                                    const struct vk_dispatch *dispatch, uint32_t by_rows,
+                                    uint64_t iterations, struct inf_error *err)
+{
+    if (dispatch->variant.shader == by_rows)
+        iterations /= lowering->gpu->subgroup_size;
+    return vk_need_loops(lowering, iterations, err);
+}
+
 // --- operator reduce ---
 
 // The push constants of reduce.comp.
@@ -135,6 +146,9 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
     try_subgroup_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count,
                       reduction.terms);
+    // Each term has an iteration for each of its axes.
+    INF_TRY(need_row_loops(lowering, &dispatch, INF_SHADER_REDUCE_ROWS,
+                           (uint64_t)reduction.terms * INF_MAX(reduction.reduced_axes, 1u), err));
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
@@ -169,6 +183,7 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
     if (attrs->kind != INF_ARG_MAX && attrs->kind != INF_ARG_MIN)
         return vk_decline(lowering, err, "this kind is not built");
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
+    INF_TRY(vk_need_loops(lowering, push.n, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_ARG,
                     {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}},
@@ -187,6 +202,8 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     INF_TRY(bind_axis(lowering, &dispatch, &push, err));
     if (push.inner == 1)
         try_subgroup_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
+    INF_TRY(
+        need_row_loops(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, 3 * (uint64_t)push.n, err));
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 

@@ -123,3 +123,67 @@ Test(vulkan_rows, are_made_by_one_invocation_where_subgroups_cannot_add)
         expect_agrees(&all[i], device, NOTHING, false);
     inf_device_unref(&device);
 }
+
+// --- sums of many terms ---
+
+// The first is the most that a device has to compute itself, even if an invocation has no more than
+// 65,535 iterations of loops. llvmpipe computes rows of the second length wrongly, unless they are
+// left to another device.
+static const int64_t lengths[] = {21001, 100003};
+
+// y = op(x) along the axis of `terms` elements of x [1, terms, 4].
+static struct inf_graph *make_long_graph(enum inf_op op, enum inf_reduce_kind kind, int64_t terms)
+{
+    const struct inf_ints axes = {.count = 1, .values = {1}};
+    struct inf_graph *graph = new_graph();
+    struct inf_error err = {0};
+    uint32_t y = node(graph, op, "y", add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, terms, 4)));
+    if (op == INF_OP_NORMALIZE) {
+        last_attrs(graph)->normalize.axes = axes;
+        last_attrs(graph)->normalize.epsilon = 1e-5f;
+    } else {
+        last_attrs(graph)->reduce.kind = kind;
+        last_attrs(graph)->reduce.axes = axes;
+    }
+    add_output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
+    return graph;
+}
+
+// All terms but the first one are equal, so that a plain sum rounds all of them in one direction.
+static void expect_digits(struct inf_device *device, enum inf_op op, enum inf_reduce_kind kind,
+                          int64_t terms, float last)
+{
+    size_t size = (size_t)terms * 4;
+    float *x = calloc(size, sizeof *x), *y = calloc(size, sizeof *y);
+    float *wanted = calloc(size, sizeof *wanted);
+    cr_assert(x != NULL && y != NULL && wanted != NULL);
+    for (size_t i = 4; i < size; i++)
+        x[i] = 300.7f + (float)(i % 4) / 8;
+    x[size - 1] = last;
+    run_beside_ref(make_long_graph(op, kind, terms), NULL, INF_PRECISION_FP32, (const void *[]){x},
+                   (void *[]){wanted});
+    run_beside_ref(make_long_graph(op, kind, terms), device, INF_PRECISION_FP32,
+                   (const void *[]){x}, (void *[]){y});
+    for (size_t i = 0; i < (op == INF_OP_NORMALIZE ? size : 4); i++)
+        cr_assert(y[i] == wanted[i] || fabsf(y[i] - wanted[i]) <= 5e-5f * (1 + fabsf(wanted[i])),
+                  "op %d, kind %d: element %zu is %g, ref has %g", (int)op, (int)kind, i,
+                  (double)y[i], (double)wanted[i]);
+    free(x);
+    free(y);
+    free(wanted);
+}
+
+Test(vulkan_rows, sums_of_many_terms_keep_their_digits)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    for (int i = 0; i < 4; i++) {
+        int64_t terms = lengths[i % 2];
+        ((struct vk_gpu *)device)->subgroup_size *= i < 2;
+        expect_digits(device, INF_OP_NORMALIZE, INF_REDUCE_SUM, terms, 300);
+        expect_digits(device, INF_OP_REDUCE, INF_REDUCE_SUM, terms, 300);
+        expect_digits(device, INF_OP_REDUCE, INF_REDUCE_MEAN, terms, 300);
+        expect_digits(device, INF_OP_REDUCE, INF_REDUCE_SUM, terms, INFINITY);
+    }
+    inf_device_unref(&device);
+}
