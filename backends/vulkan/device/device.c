@@ -44,14 +44,16 @@ static const char *result_name(VkResult result)
     }
 }
 
-// Returns the name of the Vulkan function in the source text of a call, and its length. Given
-// "device->api.QueueSubmit(device->queue, ...)", returns "QueueSubmit".
+// Returns the name of the Vulkan function in the source text of a call, without "vk", and its length.
+// Given "device->api.QueueSubmit(queue, ...)" or "vkQueueSubmit", returns "QueueSubmit".
 static const char *call_name(const char *what, int *length)
 {
     size_t whole = strcspn(what, "(");
     size_t start = whole;
     while (start > 0 && what[start - 1] != '.' && what[start - 1] != '>')
         start--;
+    if (strncmp(what + start, "vk", 2) == 0)
+        start += 2;
     *length = (int)(whole - start);
     return what + start;
 }
