@@ -20,6 +20,10 @@ const char *inf_device_count_name(enum inf_device_count count)
         [INF_COUNT_PIPELINES_HIT] = "pipelines_hit",
         [INF_COUNT_PIPELINE_US] = "pipeline_us",
         [INF_COUNT_SHADERS_COMPILED] = "shaders_compiled",
+        [INF_COUNT_SHADERS_CHECKED] = "shaders_checked",
+        [INF_COUNT_SHADERS_WRONG] = "shaders_wrong",
+        [INF_COUNT_SHADERS_UNCHECKED] = "shaders_unchecked",
+        [INF_COUNT_SHADER_CHECK_US] = "shader_check_us",
     };
     return names[count];
 }

@@ -22,6 +22,12 @@ enum inf_device_count {
     INF_COUNT_PIPELINES_HIT,
     INF_COUNT_PIPELINE_US,      // total time to create pipelines, summed over threads
     INF_COUNT_SHADERS_COMPILED, // shaders compiled from source at run time
+    // Shader variants whose results were compared with the reference device: right, wrong (excluded),
+    // and those for which no small sample was found.
+    INF_COUNT_SHADERS_CHECKED,
+    INF_COUNT_SHADERS_WRONG,
+    INF_COUNT_SHADERS_UNCHECKED,
+    INF_COUNT_SHADER_CHECK_US, // total time of these checks
     INF_DEVICE_COUNTS
 };
 

@@ -20,6 +20,7 @@
 struct inf_backend;
 struct inf_device;
 struct inf_buffer;
+struct inf_evaluator;
 struct inf_program;
 
 // The kind of hardware on which a device computes.
@@ -71,6 +72,11 @@ struct inf_device_options {
     // True: if several kernels can compute a kind of node, time them when a program is compiled,
     // and keep the result in cache_directory. False: fixed rules choose the kernel.
     bool kernel_races;
+    // Computes nodes for comparison, when a device uses a shader for the first time on its driver.
+    // NULL: shaders are not checked. Must outlive the device.
+    const struct inf_evaluator *shader_oracle;
+    // True: check the shaders of devices that compute on the CPU too.
+    bool check_software;
 };
 
 // Host memory that is counted for a device although the device did not allocate it: the constants

@@ -166,14 +166,16 @@ static bool is_outdated(const struct inf_static_executable *executable)
     return false;
 }
 
+// How often a plan is made again although all devices still support their nodes. Each time a device
+// has disabled a fusion, or excluded a shader for which it has another one.
+#define PLAN_TRIES_MAX 16u
+
 // Plans and compiles. If a device declines a node during compilation, plans again without giving it
-// that node. The loop ends, because each round leaves the device fewer nodes.
+// that node. The loop ends, because each other round leaves the device fewer nodes.
 static enum inf_code plan_and_compile(struct inf_static_executable *executable,
                                       struct inf_error *err)
 {
-    // Retry once even if every node is still supported, because the failure may have made the
-    // device disable a fusion.
-    for (bool again = true;; again = false) {
+    for (uint32_t tries = 0;;) {
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
         INF_TRY(inf_plan_check_bytes(executable->plan, executable->options.run_bytes_max, err));
@@ -181,7 +183,7 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
                                  executable->devices, err));
         INF_TRY(find_lowered_values(executable, err));
         enum inf_code code = compile_segments(executable, err);
-        if (code != INF_UNSUPPORTED || !(is_outdated(executable) || again))
+        if (code != INF_UNSUPPORTED || (!is_outdated(executable) && ++tries > PLAN_TRIES_MAX))
             return code;
         destroy_plan(executable);
     }

@@ -15,6 +15,7 @@
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/program/lower_step.h"
 #include "backends/vulkan/program/program.h"
+#include "backends/vulkan/program/shader_check.h"
 #include "backends/vulkan/program/shader_race.h"
 
 #define VULKAN_PRIORITY 300
@@ -259,6 +260,7 @@ static void vulkan_close(struct inf_device *base)
     vk_gpu_destroy_device(gpu);
     vk_fused_shaders_fini(&gpu->fused_shaders);
     vk_broken_variants_fini(gpu);
+    vk_shader_checks_fini(&gpu->checks);
     vk_gpu_close_races(gpu);
     inf_cond_fini(&gpu->device_made);
     inf_mutex_fini(&gpu->device_mutex);
@@ -281,6 +283,9 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     inf_mutex_init(&gpu->device_mutex);
     inf_cond_init(&gpu->device_made);
     vk_broken_variants_init(gpu);
+    // Mesa tests its software devices, and computing with them takes long.
+    bool trusted = gpu->base.info.kind == INF_DEVICE_SOFTWARE && !options->check_software;
+    vk_shader_checks_init(gpu, trusted ? NULL : options->shader_oracle);
     vk_fused_shaders_init(&gpu->fused_shaders, inf_glsl_available());
     // On a software device the rule was measured, and compiling all candidates takes seconds.
     if (options->kernel_races && gpu->base.info.kind != INF_DEVICE_SOFTWARE)
@@ -319,7 +324,7 @@ const struct inf_backend inf_vulkan_backend = {
     .buffer_copy = vk_buffer_copy,
     .buffer_lost = vk_buffer_lost,
     .buffer_free = vk_buffer_free,
-    .compile = vk_program_compile,
+    .compile = vk_program_compile_checked,
     .program_destroy = vk_program_destroy,
     .program_lost = vk_program_lost,
     .run = vk_program_run,

@@ -88,6 +88,8 @@ struct inf_config {
     // elements than this; 0: no step does.
     uint32_t gpu_handoff_elements;
     uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
+    // Whether shaders are compared with the reference device before their first use: "auto", ...
+    char gpu_shader_check[INF_CONFIG_TEXT];
     char vulkan_loader[INF_CONFIG_TEXT];  // path of libvulkan.so; "": the one of the system
     char vulkan_drivers[INF_CONFIG_TEXT]; // driver manifests, separated by colons; "": all
     uint32_t connections_max;             // the most connections that may be open at once

@@ -14,7 +14,7 @@
 #include "proto/core/hash.h"
 #include "shaders/shaders.h"
 
-#define VERSION        2
+#define VERSION        3
 #define FILE_BYTES_MAX VK_CACHE_FILE_BYTES_MAX
 
 // Indexed by kind of cache file: the first bytes of the file, and the end of its name.
@@ -22,7 +22,10 @@ static const struct {
     char magic[8];
     const char *suffix;
 } kinds[] = {
-    [VK_CACHE_PIPELINES] = {"infvkpc", "cache"}, [VK_CACHE_BROKEN] = {"infvkbv", "broken"}};
+    [VK_CACHE_PIPELINES] = {"infvkpc", "cache"},
+    [VK_CACHE_BROKEN] = {"infvkbv", "broken"},
+    [VK_CACHE_CHECKED] = {"infvkcv", "checked"},
+};
 
 void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *gpu,
                           enum vk_cache_kind kind)

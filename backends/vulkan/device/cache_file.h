@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache files of a device: its pipeline cache, and the list of shader variants that its driver
-// cannot build. Drivers may crash on data that another driver wrote, so a file is used only if it
+// Cache files of a device: its pipeline cache, the list of shader variants that must not be used on
+// its driver, and the set of those that were checked. Drivers may crash on data that another driver wrote, so a file is used only if it
 // was written with the same driver and the same shaders.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_CACHE_FILE_H
 #define INF_BACKENDS_VULKAN_DEVICE_CACHE_FILE_H
@@ -13,6 +13,7 @@
 enum vk_cache_kind {
     VK_CACHE_PIPELINES,
     VK_CACHE_BROKEN,
+    VK_CACHE_CHECKED,
 };
 
 // Returns the payload of a file; NULL if the file does not exist or is not valid. The caller frees

@@ -11,6 +11,7 @@
 #include "backends/vulkan/device/api.h"
 #include "backends/vulkan/device/fused_shaders.h"
 #include "backends/vulkan/device/matrices.h"
+#include "backends/vulkan/device/shader_checks.h"
 #include "backends/vulkan/device/variant.h"
 
 struct inf_race_results;
@@ -89,7 +90,8 @@ struct vk_gpu {
     // usually VK_RACE_ERROR_MAX.
     double race_error_max;
 
-    struct vk_broken_variants broken;      // variants that the driver cannot build
+    struct vk_broken_variants broken;      // variants that must not be used
+    struct vk_shader_checks checks;        // variants that were compared with the reference device
     struct vk_fused_shaders fused_shaders; // shaders that were generated at run time
 
     struct inf_mutex device_mutex; // guards the following members

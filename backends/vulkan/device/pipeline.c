@@ -94,7 +94,7 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
     // Record the shader as broken only after an internal error. Exhausted memory and lost devices
     // do not mean that the shader is broken.
     if (code == INF_INTERNAL) {
-        vk_variant_note_broken(device->gpu, variant);
+        vk_variant_note_broken(device->gpu, variant, VK_VARIANT_UNBUILT);
         code = INF_UNSUPPORTED;
         if (err != NULL)
             err->code = code;

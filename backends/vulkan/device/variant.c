@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up the shader of a variant, and keeps the list of variants that the driver cannot build.
+// Looks up the shader of a variant, and keeps the list of variants that the driver cannot build or
+// with which it computes wrongly.
 #include "backends/vulkan/device/variant.h"
 
 #include <stdlib.h>
@@ -35,9 +36,9 @@ void vk_broken_variants_init(struct vk_gpu *gpu)
     size_t size = 0;
     char *file = NULL;
     const void *list = vk_cache_file_read(gpu, VK_CACHE_BROKEN, &file, &size);
-    if (list != NULL && size % sizeof(struct vk_variant) == 0 && size <= sizeof(broken->list)) {
+    if (list != NULL && size % sizeof(*broken->list) == 0 && size <= sizeof(broken->list)) {
         memcpy(broken->list, list, size);
-        broken->count = (uint32_t)(size / sizeof(struct vk_variant));
+        broken->count = (uint32_t)(size / sizeof(*broken->list));
     }
     free(file);
 }
@@ -47,37 +48,46 @@ void vk_broken_variants_fini(struct vk_gpu *gpu)
     inf_mutex_fini(&gpu->broken.mutex);
 }
 
-static bool is_listed(const struct vk_broken_variants *broken, const struct vk_variant *variant)
+// Returns the entry of the variant; NULL if it is not broken.
+static const struct vk_broken_variant *find_broken(const struct vk_broken_variants *broken,
+                                                   const struct vk_variant *variant)
     INF_ATTR(requires_capability(broken->mutex))
 {
     for (uint32_t i = 0; i < broken->count; i++)
-        if (memcmp(&broken->list[i], variant, sizeof(*variant)) == 0)
-            return true;
-    return false;
+        if (memcmp(&broken->list[i].variant, variant, sizeof(*variant)) == 0)
+            return &broken->list[i];
+    return NULL;
 }
 
-bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant)
+bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant,
+                          enum vk_variant_fault *out_fault)
 {
     inf_mutex_lock(&gpu->broken.mutex);
-    bool broken = is_listed(&gpu->broken, variant);
+    const struct vk_broken_variant *found = find_broken(&gpu->broken, variant);
+    bool broken = found != NULL;
+    if (broken && out_fault != NULL)
+        *out_fault = (enum vk_variant_fault)found->fault;
     inf_mutex_unlock(&gpu->broken.mutex);
     return broken;
 }
 
-void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant)
+void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant,
+                            enum vk_variant_fault fault)
 {
     struct vk_broken_variants *broken = &gpu->broken;
-    struct vk_variant copy[VK_BROKEN_MAX];
+    struct vk_broken_variant copy[VK_BROKEN_MAX];
     inf_mutex_lock(&broken->mutex);
-    bool added = broken->count < VK_BROKEN_MAX && !is_listed(broken, variant);
+    bool added = broken->count < VK_BROKEN_MAX && find_broken(broken, variant) == NULL;
     if (added)
-        broken->list[broken->count++] = *variant;
-    size_t size = broken->count * sizeof(*variant);
+        broken->list[broken->count++] =
+            (struct vk_broken_variant){.variant = *variant, .fault = (uint32_t)fault};
+    size_t size = broken->count * sizeof(*copy);
     memcpy(copy, broken->list, size);
     inf_mutex_unlock(&broken->mutex);
     if (!added)
         return;
-    inf_log(gpu->log, INF_LOG_WARNING, "shader variant left out device=%s shader=%s",
-            gpu->base.info.name, vk_variant_shader(gpu, variant)->name);
+    inf_log(gpu->log, INF_LOG_WARNING, "shader variant left out device=%s shader=%s reason=%s",
+            gpu->base.info.name, vk_variant_shader(gpu, variant)->name,
+            fault == VK_VARIANT_WRONG ? "wrong" : "unbuilt");
     vk_cache_file_write(gpu, VK_CACHE_BROKEN, copy, size);
 }

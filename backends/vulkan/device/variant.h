@@ -33,11 +33,22 @@ struct vk_variant {
 // If a driver has more broken variants than this, its GPU is not used.
 #define VK_BROKEN_MAX 64
 
+// Why a variant is not used.
+enum vk_variant_fault {
+    VK_VARIANT_UNBUILT, // the driver failed to build it
+    VK_VARIANT_WRONG,   // it computed wrong results
+};
+
+struct vk_broken_variant {
+    struct vk_variant variant;
+    uint32_t fault; // enum vk_variant_fault
+};
+
 // The set of broken variants. Embedded in the GPU.
 struct vk_broken_variants {
     struct inf_mutex mutex; // guards the list
     uint32_t count;
-    struct vk_variant list[VK_BROKEN_MAX];
+    struct vk_broken_variant list[VK_BROKEN_MAX];
 };
 
 // Returns the SPIR-V module of a variant. Any thread.
@@ -55,10 +66,13 @@ void vk_broken_variants_init(struct vk_gpu *gpu);
 // Frees the list of broken variants.
 void vk_broken_variants_fini(struct vk_gpu *gpu);
 
-// Returns true if the driver failed to build the variant. Any thread.
-bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant);
+// Returns true if the variant must not be used on this driver, and sets *out_fault (may be NULL).
+// Any thread.
+bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant,
+                          enum vk_variant_fault *out_fault);
 
-// Records that the driver failed to build the variant, in memory and on disk. Any thread.
-void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant) INF_MAY_BLOCK;
+// Records that the variant must not be used, in memory and on disk. Any thread.
+void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant,
+                            enum vk_variant_fault fault) INF_MAY_BLOCK;
 
 #endif

@@ -49,7 +49,7 @@ bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     VkPipeline pipeline;
     set_halves(dispatch);
-    if (vk_variant_is_broken(lowering->gpu, &dispatch->variant))
+    if (vk_variant_is_broken(lowering->gpu, &dispatch->variant, NULL))
         return false;
     return lowering->list == NULL || vk_pipeline_get(&pipeline, lowering->list->device,
                                                      &dispatch->variant, NULL) != INF_UNSUPPORTED;
@@ -61,8 +61,11 @@ enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dis
     struct vk_dispatch_list *list = lowering->list;
     struct vk_dispatch completed = *dispatch;
     set_halves(&completed);
-    if (vk_variant_is_broken(lowering->gpu, &completed.variant))
-        return vk_decline(lowering, err, "the driver cannot build shader '%s'",
+    enum vk_variant_fault fault;
+    if (vk_variant_is_broken(lowering->gpu, &completed.variant, &fault))
+        return vk_decline(lowering, err,
+                          fault == VK_VARIANT_WRONG ? "the driver computes shader '%s' wrongly"
+                                                    : "the driver cannot build shader '%s'",
                           vk_variant_shader(lowering->gpu, &completed.variant)->name);
     if (list == NULL)
         return lowering->ahead == NULL

@@ -94,14 +94,6 @@ enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct
     return code;
 }
 
-enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *base,
-                                 const struct inf_segment *segment, uint32_t flags,
-                                 struct inf_error *err)
-{
-    (void)flags;
-    return vk_program_compile_choice(out_program, base, segment, NULL, err);
-}
-
 bool vk_program_lost(const struct inf_program *base)
 {
     return vk_device_lost(((const struct vk_program *)base)->list.device);

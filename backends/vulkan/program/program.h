@@ -14,15 +14,12 @@ struct vk_program {
     const struct inf_graph *graph; // outlives the program
 };
 
-// The functions of struct inf_backend that compile, run and destroy programs.
+// The functions of struct inf_backend that run and destroy programs.
 enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err);
-enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,
-                                 const struct inf_segment *segment, uint32_t flags,
-                                 struct inf_error *err);
-// Compiles a segment for a race. The segment is one node or the nodes of one attention, which are
-// computed as `forced` says, or by other shaders if the driver cannot build that choice. If
-// `forced` is NULL, compiles any segment as vk_program_compile() does.
+// Compiles a segment. If `forced` is not NULL, it compiles for a race: the segment is one node or
+// the nodes of one attention, which are computed as `forced` says, or by other shaders if the
+// driver cannot build that choice. Shaders are not checked (shader_check.h).
 enum inf_code vk_program_compile_choice(struct inf_program **out_program, struct inf_device *device,
                                         const struct inf_segment *segment,
                                         const struct vk_shader_choice *forced,

@@ -369,7 +369,16 @@ static void exclude_shaders(const struct race *race, const struct vk_shader_choi
         return;
     for (uint32_t i = 0; i < program->list.count; i++)
         if (!has_race_of_its_own(race, &program->list.dispatches[i].variant))
-            vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant);
+            vk_variant_note_broken(race->gpu, &program->list.dispatches[i].variant,
+                                   VK_VARIANT_WRONG);
+}
+
+// Records that the shaders of a program whose results were compared need no other check.
+static void note_checked(const struct race *race, const struct inf_program *base)
+{
+    const struct vk_program *program = (const struct vk_program *)base;
+    for (uint32_t i = 0; i < program->list.count; i++)
+        vk_shader_checks_note_right(&race->gpu->checks, &program->list.dispatches[i].variant);
 }
 
 // Checks the program of a candidate and takes its shortest time. Leaves time->least_ns 0 if its
@@ -383,6 +392,8 @@ static enum inf_code time_program(const struct race *race, const struct vk_shade
     INF_TRY(check_results(race, candidate, time, err));
     if (time->wrong)
         return INF_OK;
+    if (time->error >= 0)
+        note_checked(race, program);
     for (uint32_t i = 0; i < RUNS_MAX && spent_ns < RUNS_NS; i++) {
         uint64_t time_ns;
         INF_TRY(run_once(race, program, &time_ns, err));

@@ -315,7 +315,7 @@ Test(vulkan_attention, excludes_its_own_shader_but_not_those_of_its_nodes_if_res
         cr_expect_eq(times[i].least_ns, 0u);
     }
     cr_assert_eq(gpu->broken.count, 1u);
-    cr_expect_eq(gpu->broken.list[0].shader, INF_SHADER_ATTENTION);
+    cr_expect_eq(gpu->broken.list[0].variant.shader, INF_SHADER_ATTENTION);
     whole_fini(&whole);
     inf_device_unref(&device);
 }

@@ -146,16 +146,41 @@ static VKAPI_ATTR void VKAPI_CALL fault_properties(VkPhysicalDevice physical,
         found->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
-static bool is_meant(const VkComputePipelineCreateInfo *info)
+// Returns true if the specialisation constants of a pipeline have a word `word` with this value.
+static bool has_word(const VkComputePipelineCreateInfo *info, uint32_t word, uint32_t wanted)
 {
     const VkSpecializationInfo *constants = info->stage.pSpecializationInfo;
-    uint32_t word = faults->pipeline_word, value;
-    if (word == 0)
-        return true;
+    uint32_t value;
     if (constants == NULL || (word + 1) * sizeof(value) > constants->dataSize)
         return false;
     memcpy(&value, (const char *)constants->pData + word * sizeof(value), sizeof(value));
-    return value == faults->pipeline_value;
+    return value == wanted;
+}
+
+static bool is_meant(const VkComputePipelineCreateInfo *info)
+{
+    return faults->pipeline_word == 0 ||
+           has_word(info, faults->pipeline_word, faults->pipeline_value);
+}
+
+// The most words of specialisation constants that a wrong pipeline has.
+#define WORDS_MAX 64
+
+// Creates a pipeline that computes something else than the application asked for.
+static VkResult create_wrong(VkDevice device, VkPipelineCache cache,
+                             const VkComputePipelineCreateInfo *info,
+                             const VkAllocationCallbacks *callbacks, VkPipeline *pipeline)
+{
+    VkComputePipelineCreateInfo wrong = *info;
+    VkSpecializationInfo constants = *info->stage.pSpecializationInfo;
+    uint32_t words[WORDS_MAX];
+    if (constants.dataSize > sizeof(words))
+        return VK_ERROR_UNKNOWN;
+    memcpy(words, constants.pData, constants.dataSize);
+    words[faults->wrong_word] = faults->wrong_instead;
+    constants.pData = words;
+    wrong.stage.pSpecializationInfo = &constants;
+    return NEXT(CreateComputePipelines)(device, cache, 1, &wrong, callbacks, pipeline);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
@@ -167,6 +192,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipeli
     faults->pipelines += count;
     if (faults->pipeline != 0 && is_meant(&infos[0]))
         return (VkResult)faults->pipeline;
+    if (count == 1 && faults->wrong_word != 0 &&
+        has_word(&infos[0], faults->wrong_word, faults->wrong_value))
+        return create_wrong(device, cache, infos, callbacks, pipelines);
     return NEXT(CreateComputePipelines)(device, cache, count, infos, callbacks, pipelines);
 }
 

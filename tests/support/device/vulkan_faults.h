@@ -24,6 +24,9 @@ struct vulkan_faults {
     // `pipeline` applies only to pipelines in whose specialisation constants the word with the
     // number pipeline_word has the value pipeline_value.
     _Atomic uint32_t pipeline_word, pipeline_value;
+    // Shaders compute wrongly: if wrong_word is not 0, pipelines in whose specialisation constants
+    // the word with this number has the value wrong_value are built with the value wrong_instead.
+    _Atomic uint32_t wrong_word, wrong_value, wrong_instead;
     // The device has its own memory that the host cannot access. Set this before the device is
     // opened.
     atomic_bool discrete;

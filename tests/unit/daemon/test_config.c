@@ -421,6 +421,7 @@ Test(config, help_names_every_setting_once)
                                         "queue_bytes_max=BY",
                                         "batch_rows_max=N",
                                         "gpu_memory_bytes=BYTES",
+                                        "gpu_shader_check=WHEN",
                                         "vulkan_loader=PATH",
                                         "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks shaders before a program uses them for the first time: some drivers are known to compile
+// shaders that compute wrongly. Each step with a variant that was not checked on this driver is
+// computed from random numbers, in small, and compared with the reference device. Variants that
+// compute wrongly are excluded. Shaders that a race compared (shader_race.h) are not checked again.
+#ifndef INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
+#define INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
+
+#include "backends/vulkan/program/program.h"
+
+// The function compile() of struct inf_backend. Compiles the segment and checks its variants, if
+// the GPU has an oracle. Failures such as a lack of memory leave a variant unchecked.
+//
+// INF_UNSUPPORTED  also: a variant computes wrongly and was excluded. Compile again: the nodes have
+//                  other shaders, or the device declines them.
+enum inf_code vk_program_compile_checked(struct inf_program **out_program,
+                                         struct inf_device *device,
+                                         const struct inf_segment *segment, uint32_t flags,
+                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif
