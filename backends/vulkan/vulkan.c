@@ -175,11 +175,13 @@ static void list_features(struct vk_gpu *gpu)
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     snprintf(
         gpu->base.info.features, sizeof gpu->base.info.features,
-        "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s%s%s%s%s",
+        "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s%s%s%s%s%s",
         VK_API_VERSION_MAJOR(gpu->properties.apiVersion),
         VK_API_VERSION_MINOR(gpu->properties.apiVersion), limits->maxStorageBufferRange >> 20,
         limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
-        gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
+        gpu->unified ? ", unified memory" : "",
+        gpu->transfer_family != gpu->queue_family ? ", transfer queue" : "",
+        gpu->half_storage ? ", 16-bit storage" : "",
         gpu->half_arithmetic ? ", 16-bit arithmetic" : "",
         gpu->matrices.method != VK_MATRICES_NONE ? ", matrices" : "",
         gpu->byte_storage ? ", 8-bit storage" : "", gpu->byte_products ? ", byte products" : "",
@@ -214,6 +216,7 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' has no queue or no memory to use",
                                gpu->properties.deviceName);
+    gpu->transfer_family = vk_find_transfer_family(gpu->api, gpu->physical, gpu->queue_family);
     gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     vk_host_import_probe(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
     gpu->feedback = has_extension(gpu, VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);

@@ -116,21 +116,33 @@ uint32_t vk_device_generation(const struct vk_device *device)
     return device->generation;
 }
 
-bool vk_device_abandoned(const struct vk_device *device)
+// Returns true if submissions of the queue are not finished.
+static bool is_busy(const struct vk_device *device, const struct vk_queue *queue)
 {
     uint64_t reached = 0;
-    return atomic_load_explicit(&device->hung, memory_order_relaxed) &&
-           (device->api.GetSemaphoreCounterValue(device->device, device->timeline, &reached) !=
+    return queue->queue != VK_NULL_HANDLE &&
+           (device->api.GetSemaphoreCounterValue(device->device, queue->timeline, &reached) !=
                 VK_SUCCESS ||
-            reached < device->submitted);
+            reached < queue->submitted);
+}
+
+bool vk_device_abandoned(const struct vk_device *device)
+{
+    return atomic_load_explicit(&device->hung, memory_order_relaxed) &&
+           (is_busy(device, &device->runs) || is_busy(device, &device->transfers));
 }
 
 // --- submitting command buffers, and waiting for them ---
 
-enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
-                               uint64_t *out_value, struct inf_error *err)
+// Submits to a queue. The first submission of a run after a transfer has finished waits for its
+// timeline, which is already reached: without this wait, the writes of another queue would not be
+// visible to shaders. Later submissions to the same queue need no wait of their own.
+static enum inf_code submit_to(struct vk_device *device, struct vk_queue *queue,
+                               VkCommandBuffer commands, uint64_t *out_value, struct inf_error *err)
 {
     INF_TRY(check_lost(device, err));
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    uint64_t transferred = queue == &device->runs ? atomic_load(&device->transferred) : 0;
     VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, .signalSemaphoreValueCount = 1};
     VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
@@ -138,18 +150,44 @@ enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer command
                          .commandBufferCount = 1,
                          .pCommandBuffers = &commands,
                          .signalSemaphoreCount = 1,
-                         .pSignalSemaphores = &device->timeline};
-    inf_mutex_lock(&device->queue_mutex);
-    uint64_t value = device->submitted + 1;
+                         .pSignalSemaphores = &queue->timeline};
+    inf_mutex_lock(&queue->mutex);
+    uint64_t value = queue->submitted + 1;
     timeline.pSignalSemaphoreValues = &value;
-    VkResult result = device->api.QueueSubmit(device->queue, 1, &info, VK_NULL_HANDLE);
-    if (result == VK_SUCCESS)
-        device->submitted = value;
-    inf_mutex_unlock(&device->queue_mutex);
+    if (transferred > queue->awaited) {
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = 1;
+        timeline.pWaitSemaphoreValues = &transferred;
+        info.pWaitSemaphores = &device->transfers.timeline;
+        info.pWaitDstStageMask = &stage;
+    }
+    VkResult result = device->api.QueueSubmit(queue->queue, 1, &info, VK_NULL_HANDLE);
+    if (result == VK_SUCCESS) {
+        queue->submitted = value;
+        queue->awaited = INF_MAX(queue->awaited, transferred);
+    }
+    inf_mutex_unlock(&queue->mutex);
     if (result != VK_SUCCESS)
         return vk_fail(device, result, "vkQueueSubmit", err);
     *out_value = value;
     return INF_OK;
+}
+
+enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
+                               uint64_t *out_value, struct inf_error *err)
+{
+    return submit_to(device, &device->runs, commands, out_value, err);
+}
+
+// Returns the queue on which weights are transferred.
+static struct vk_queue *find_transfer_queue(struct vk_device *device)
+{
+    return device->transfers.queue != VK_NULL_HANDLE ? &device->transfers : &device->runs;
+}
+
+enum inf_code vk_device_submit_transfer(struct vk_device *device, VkCommandBuffer commands,
+                                        uint64_t *out_value, struct inf_error *err)
+{
+    return submit_to(device, find_transfer_queue(device), commands, out_value, err);
 }
 
 static enum inf_code fail_hung(struct vk_device *device, uint64_t value, struct inf_error *err)
@@ -163,12 +201,13 @@ static enum inf_code fail_hung(struct vk_device *device, uint64_t value, struct 
                            device->gpu->hang_ns / INF_NS_PER_MS);
 }
 
-enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t timeout_ns,
-                             struct inf_error *err)
+static enum inf_code wait_for(struct vk_device *device, const struct vk_queue *queue,
+                              uint64_t value, uint64_t timeout_ns,
+                              struct inf_error *err) INF_MAY_BLOCK
 {
     VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                 .semaphoreCount = 1,
-                                .pSemaphores = &device->timeline,
+                                .pSemaphores = &queue->timeline,
                                 .pValues = &value};
     uint64_t begin_ns = inf_clock_ns();
     for (uint64_t waited_ns = 0;; waited_ns = inf_clock_ns() - begin_ns) {
@@ -185,4 +224,23 @@ enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t 
         if (left_ns <= SLICE_NS)
             return inf_fail(err, INF_DEADLINE, "device '%s' is not done yet", device->name);
     }
+}
+
+enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t timeout_ns,
+                             struct inf_error *err)
+{
+    return wait_for(device, &device->runs, value, timeout_ns, err);
+}
+
+enum inf_code vk_device_wait_transfer(struct vk_device *device, uint64_t value,
+                                      struct inf_error *err)
+{
+    const struct vk_queue *queue = find_transfer_queue(device);
+    INF_TRY(wait_for(device, queue, value, UINT64_MAX, err));
+    if (queue == &device->runs)
+        return INF_OK;
+    uint64_t known = atomic_load(&device->transferred);
+    while (known < value && !atomic_compare_exchange_weak(&device->transferred, &known, value))
+        continue;
+    return INF_OK;
 }

@@ -20,6 +20,16 @@ _Static_assert(STATUS_BINDING == 2 * VK_BINDINGS_MAX, "behind the views");
 // The largest size of push constants in bytes; every driver supports at least this size.
 #define VK_PUSH_BYTES_MAX 128
 
+// A queue of a device, with a timeline that counts its submissions.
+struct vk_queue {
+    VkQueue queue; // constant after creation; VK_NULL_HANDLE: the device has no such queue
+    VkSemaphore timeline;
+    struct inf_mutex mutex; // guards calls with `queue`, and the following members
+    uint64_t submitted;     // the timeline reaches this value when all submissions are done
+    // Of the queue of runs: the value of the timeline of transfers for which it has waited.
+    uint64_t awaited;
+};
+
 struct vk_device {
     struct vk_gpu *gpu; // outlives the device
     const char *name;   // name of the GPU
@@ -30,8 +40,6 @@ struct vk_device {
     // The following members are constant after creation.
     struct vk_device_api api;
     VkDevice device;
-    VkQueue queue;
-    VkSemaphore timeline;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
     VkPipelineCache cache;
@@ -42,8 +50,10 @@ struct vk_device {
     // Returns false if no program is idle.
     bool (*evict)(struct vk_device *device);
 
-    struct inf_mutex queue_mutex; // guards VkQueue calls and `submitted`
-    uint64_t submitted;           // the timeline reaches this value when all submissions are done
+    struct vk_queue runs;
+    // For transfers of weights, on GPUs that copy while they compute. Without it, they use `runs`.
+    struct vk_queue transfers;
+    _Atomic uint64_t transferred; // value of the timeline of transfers that is known to be reached
 
     struct inf_mutex memory_mutex; // guards the slabs, their holes and their sizes
     struct vk_slab *slabs;
@@ -86,6 +96,15 @@ bool vk_device_abandoned(const struct vk_device *device);
 // finished.
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
                                uint64_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Submits a command buffer that only copies, whose pool is of the family gpu->transfer_family. Runs
+// that are submitted after vk_device_wait_transfer() see what it copied.
+enum inf_code vk_device_submit_transfer(struct vk_device *device, VkCommandBuffer commands,
+                                        uint64_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Waits until a transfer has finished. Failures as of vk_device_wait().
+enum inf_code vk_device_wait_transfer(struct vk_device *device, uint64_t value,
+                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Waits until the timeline reaches `value`. Waits in slices, so that the loss of the device ends
 // the wait.

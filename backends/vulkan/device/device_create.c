@@ -14,10 +14,15 @@
 static enum inf_code create_device(struct vk_device *device, struct inf_error *err)
 {
     float queue_priority = 1.0f;
-    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                     .queueFamilyIndex = device->gpu->queue_family,
-                                     .queueCount = 1,
-                                     .pQueuePriorities = &queue_priority};
+    const VkDeviceQueueCreateInfo queues[] = {{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                               .queueFamilyIndex = device->gpu->queue_family,
+                                               .queueCount = 1,
+                                               .pQueuePriorities = &queue_priority},
+                                              {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                               .queueFamilyIndex = device->gpu->transfer_family,
+                                               .queueCount = 1,
+                                               .pQueuePriorities = &queue_priority}};
+    bool copies = device->gpu->transfer_family != device->gpu->queue_family;
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
         .timelineSemaphore = VK_TRUE};
@@ -53,8 +58,8 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         extensions[extension_count++] = matrices.extensions[i];
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = features,
-                               .queueCreateInfoCount = 1,
-                               .pQueueCreateInfos = &queue,
+                               .queueCreateInfoCount = copies ? 2 : 1,
+                               .pQueueCreateInfos = queues,
                                .enabledExtensionCount = extension_count,
                                .ppEnabledExtensionNames = extensions};
     VK_TRY(device, gpu->api->CreateDevice(gpu->physical, &info, NULL, &device->device), err);
@@ -62,7 +67,10 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
     if (gpu->import_alignment != 0)
         vk_device_entry(&device->get_host_pointer, device->device,
                         "vkGetMemoryHostPointerPropertiesEXT");
-    device->api.GetDeviceQueue(device->device, gpu->queue_family, 0, &device->queue);
+    device->api.GetDeviceQueue(device->device, gpu->queue_family, 0, &device->runs.queue);
+    if (copies)
+        device->api.GetDeviceQueue(device->device, gpu->transfer_family, 0,
+                                   &device->transfers.queue);
     return INF_OK;
 }
 
@@ -102,13 +110,14 @@ static enum inf_code create_layouts(struct vk_device *device, struct inf_error *
     return INF_OK;
 }
 
-static enum inf_code create_timeline(struct vk_device *device, struct inf_error *err)
+static enum inf_code create_timeline(struct vk_device *device, struct vk_queue *queue,
+                                     struct inf_error *err)
 {
     VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
                                        .pNext = &type};
-    VK_TRY(device, device->api.CreateSemaphore(device->device, &semaphore, NULL, &device->timeline),
+    VK_TRY(device, device->api.CreateSemaphore(device->device, &semaphore, NULL, &queue->timeline),
            err);
     return INF_OK;
 }
@@ -117,7 +126,9 @@ static enum inf_code create_objects(struct vk_device *device, struct inf_error *
 {
     INF_TRY(create_device(device, err));
     INF_TRY(create_layouts(device, err));
-    INF_TRY(create_timeline(device, err));
+    INF_TRY(create_timeline(device, &device->runs, err));
+    if (device->transfers.queue != VK_NULL_HANDLE)
+        INF_TRY(create_timeline(device, &device->transfers, err));
     return vk_pipeline_cache_load(device, err);
 }
 
@@ -136,7 +147,8 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     // Mark the half-created device as lost, so that it is only freed. This does not count as a
     // loss, because the caller counts failures during creation.
     atomic_init(&device->lost, true);
-    inf_mutex_init(&device->queue_mutex);
+    inf_mutex_init(&device->runs.mutex);
+    inf_mutex_init(&device->transfers.mutex);
     inf_mutex_init(&device->memory_mutex);
     inf_mutex_init(&device->weights_mutex);
     inf_cond_init(&device->weights_moved);
@@ -169,7 +181,8 @@ static void destroy_objects(struct vk_device *device)
         vk_pipeline_cache_store(device);
     vk_pipeline_cache_confirm(device);
     device->api.DestroyPipelineCache(device->device, device->cache, NULL);
-    device->api.DestroySemaphore(device->device, device->timeline, NULL);
+    device->api.DestroySemaphore(device->device, device->runs.timeline, NULL);
+    device->api.DestroySemaphore(device->device, device->transfers.timeline, NULL);
     device->api.DestroyPipelineLayout(device->device, device->pipeline_layout, NULL);
     device->api.DestroyDescriptorSetLayout(device->device, device->set_layout, NULL);
     device->api.DestroyDevice(device->device, NULL);
@@ -189,7 +202,8 @@ void vk_device_unref(struct vk_device **pointer)
     destroy_objects(device);
     vk_known_variants_fini(&device->known);
     vk_known_variants_fini(&device->loaded);
-    inf_mutex_fini(&device->queue_mutex);
+    inf_mutex_fini(&device->runs.mutex);
+    inf_mutex_fini(&device->transfers.mutex);
     inf_mutex_fini(&device->memory_mutex);
     inf_cond_fini(&device->weights_moved);
     inf_mutex_fini(&device->weights_mutex);

@@ -27,10 +27,13 @@ bool vk_hardware_present(void)
     return false;
 }
 
+// The most queue families that are looked at.
+#define FAMILIES_MAX 16
+
 bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
                           uint32_t *family)
 {
-    VkQueueFamilyProperties families[16];
+    VkQueueFamilyProperties families[FAMILIES_MAX];
     uint32_t count = INF_ARRAY_LENGTH(families);
     api->GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
     bool found = false;
@@ -45,6 +48,21 @@ bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice ph
             return true;
     }
     return found;
+}
+
+uint32_t vk_find_transfer_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
+                                 uint32_t otherwise)
+{
+    VkQueueFamilyProperties families[FAMILIES_MAX];
+    uint32_t count = INF_ARRAY_LENGTH(families);
+    api->GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+    for (uint32_t i = 0; i < count; i++) {
+        VkQueueFlags flags = families[i].queueFlags;
+        if ((flags & VK_QUEUE_TRANSFER_BIT) != 0 &&
+            (flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == 0)
+            return i;
+    }
+    return otherwise;
 }
 
 static bool is_usable(const struct vk_instance_api *api, VkPhysicalDevice physical)

@@ -27,6 +27,11 @@ void vk_gpus_find(struct vk_gpus *gpus) INF_MAY_BLOCK;
 bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
                           uint32_t *family) INF_NODISCARD;
 
+// Returns a queue family that copies, but neither computes nor draws, so that its queues copy while
+// others compute; `otherwise` if there is none.
+uint32_t vk_find_transfer_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
+                                 uint32_t otherwise);
+
 // Returns true if the process may make memory executable. Drivers that compile for the CPU need
 // this.
 bool vk_may_execute_memory(void);

@@ -141,8 +141,16 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a slab", device->name);
     slab->holes->size = slab->size;
-    VkBufferCreateInfo buffer = {
-        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = slab->size, .usage = VK_SPAN_USAGE};
+    // Two families of queues access weights and the memory through which they are uploaded.
+    const uint32_t families[] = {device->gpu->queue_family, device->gpu->transfer_family};
+    bool shared = families[0] != families[1] && slab->use != VK_SPAN_ARENA;
+    VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                 .size = slab->size,
+                                 .usage = VK_SPAN_USAGE,
+                                 .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT
+                                                       : VK_SHARING_MODE_EXCLUSIVE,
+                                 .queueFamilyIndexCount = shared ? 2 : 0,
+                                 .pQueueFamilyIndices = families};
     VK_TRY(device, device->api.CreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
     VkMemoryRequirements needs;
     device->api.GetBufferMemoryRequirements(device->device, slab->buffer, &needs);

@@ -240,8 +240,9 @@ static bool fetch_constants(struct vk_weights *weights)
 bool vk_weights_evict(struct vk_device *device)
 {
     uint64_t reached = 0;
-    if (vk_device_lost(device) || device->api.GetSemaphoreCounterValue(
-                                      device->device, device->timeline, &reached) != VK_SUCCESS)
+    if (vk_device_lost(device) ||
+        device->api.GetSemaphoreCounterValue(device->device, device->runs.timeline, &reached) !=
+            VK_SUCCESS)
         return false;
     inf_mutex_lock(&device->weights_mutex);
     struct vk_weights *weights = choose_victim(device, reached);

@@ -2,6 +2,7 @@
 // The Vulkan layer that vulkan_faults.h controls. It supports one instance and the devices of one
 // driver. Interface: https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderLayerInterface.md.
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 #include <vulkan/vk_layer.h>
@@ -20,6 +21,7 @@ static VkInstance instance;
 // loader would return this layer's own function.
 static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
 static PFN_vkGetPhysicalDeviceProperties next_properties;
+static PFN_vkGetPhysicalDeviceQueueFamilyProperties next_families;
 static VkDevice any_device;
 
 #define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
@@ -50,16 +52,31 @@ static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct
 
 // --- Vulkan calls that this layer intercepts ---
 
+// All queues of a simulated family are one queue of the driver, which one thread at a time may use.
+static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
+
+// Returns `result` in place of the driver's result. Waits for all submissions first, because the
+// real device is not lost, and would go on using memory that the application frees.
+static VkResult fail_call(int32_t result)
+{
+    pthread_mutex_lock(&submitting);
+    NEXT(DeviceWaitIdle)(any_device);
+    pthread_mutex_unlock(&submitting);
+    return (VkResult)result;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL fault_submit(VkQueue queue, uint32_t count,
                                                    const VkSubmitInfo *submits, VkFence fence)
 {
     if (++faults->submits == faults->raise_at)
         faults->raised = true;
     if (faults->submit != 0)
-        return (VkResult)faults->submit;
+        return fail_call(faults->submit);
     PFN_vkQueueSubmit next = NEXT(QueueSubmit);
     struct moment begin = now_ns();
+    pthread_mutex_lock(&submitting);
     VkResult result = next(queue, count, submits, fence);
+    pthread_mutex_unlock(&submitting);
     add_time(&faults->submit_ns, &faults->submit_cpu_ns, begin);
     return result;
 }
@@ -72,13 +89,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL fault_wait(VkDevice device, const VkSemaph
         nanosleep(&pause, NULL);
         return VK_TIMEOUT;
     }
-    // Wait for the submissions first, because the real device is not lost and may still use their
-    // memory.
     PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
     struct moment begin = now_ns();
     VkResult result = next(device, info, timeout);
     add_time(&faults->wait_ns, &faults->wait_cpu_ns, begin);
-    return faults->wait != 0 ? (VkResult)faults->wait : result;
+    return faults->wait != 0 ? fail_call(faults->wait) : result;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL fault_counter(VkDevice device, VkSemaphore semaphore,
@@ -136,6 +151,50 @@ static VKAPI_ATTR void VKAPI_CALL memory_types(VkPhysicalDevice physical,
             ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     memory->memoryTypes[memory->memoryTypeCount++] =
         (VkMemoryType){.propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
+}
+
+// Index of the simulated family of queues that only copy. It follows the families of the driver.
+static uint32_t copy_family = UINT32_MAX;
+
+static VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice physical, uint32_t *count,
+                                                 VkQueueFamilyProperties *families)
+{
+    uint32_t capacity = *count;
+    next_families(physical, count, families);
+    if (!faults->copies || families == NULL || *count == capacity)
+        return;
+    copy_family = (*count)++;
+    families[copy_family] = families[0];
+    families[copy_family].queueFlags = VK_QUEUE_TRANSFER_BIT;
+}
+
+static VKAPI_ATTR void VKAPI_CALL find_queue(VkDevice device, uint32_t family, uint32_t index,
+                                             VkQueue *queue)
+{
+    NEXT(GetDeviceQueue)(device, family == copy_family ? 0 : family, index, queue);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_pool(VkDevice device,
+                                                  const VkCommandPoolCreateInfo *info,
+                                                  const VkAllocationCallbacks *callbacks,
+                                                  VkCommandPool *pool)
+{
+    VkCommandPoolCreateInfo real = *info;
+    if (real.queueFamilyIndex == copy_family) {
+        real.queueFamilyIndex = 0;
+        faults->copy_pools++;
+    }
+    return NEXT(CreateCommandPool)(device, &real, callbacks, pool);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks,
+                                                    VkBuffer *buffer)
+{
+    VkBufferCreateInfo real = *info;
+    if (copy_family != UINT32_MAX)
+        real.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    return NEXT(CreateBuffer)(device, &real, callbacks, buffer);
 }
 
 static VKAPI_ATTR void VKAPI_CALL fault_properties(VkPhysicalDevice physical,
@@ -217,7 +276,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
     if (faults->create_device != 0)
         return (VkResult)faults->create_device;
     PFN_vkCreateDevice create = (PFN_vkCreateDevice)next(instance, "vkCreateDevice");
-    VkResult result = create(physical, info, callbacks, device);
+    VkDeviceCreateInfo real = *info;
+    // The application asks for the simulated family last.
+    if (copy_family != UINT32_MAX && real.queueCreateInfoCount > 1)
+        real.queueCreateInfoCount--;
+    VkResult result = create(physical, &real, callbacks, device);
     any_device = *device;
     return result;
 }
@@ -252,6 +315,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
         instance, "vkGetPhysicalDeviceMemoryProperties");
     next_properties =
         (PFN_vkGetPhysicalDeviceProperties)next_instance(instance, "vkGetPhysicalDeviceProperties");
+    next_families = (PFN_vkGetPhysicalDeviceQueueFamilyProperties)next_instance(
+        instance, "vkGetPhysicalDeviceQueueFamilyProperties");
     return result;
 }
 
@@ -279,6 +344,10 @@ static const struct {
     HOOK(GetPhysicalDeviceProperties, fault_properties),
     HOOK(CreateComputePipelines, create_pipelines),
     HOOK(GetDeviceProcAddr, device_entry),
+    HOOK(GetPhysicalDeviceQueueFamilyProperties, queue_families),
+    HOOK(GetDeviceQueue, find_queue),
+    HOOK(CreateCommandPool, create_pool),
+    HOOK(CreateBuffer, create_buffer),
     HOOK(CreateDevice, create_device),
     HOOK(CreateInstance, create_instance),
     HOOK(GetInstanceProcAddr, instance_entry),

@@ -30,6 +30,8 @@ struct vulkan_faults {
     // The device has its own memory that the host cannot access. Set this before the device is
     // opened.
     atomic_bool discrete;
+    // The device has a family of queues that only copy. Set this before the device is opened.
+    atomic_bool copies;
     // Submissions run, but their completion is never signalled.
     atomic_bool hang;
     // While this is set, creating a device blocks.
@@ -39,6 +41,8 @@ struct vulkan_faults {
     atomic_bool raised;
     // Number of calls so far that create a device, submit work, or create pipelines.
     _Atomic uint32_t devices, submits, pipelines;
+    // Number of command pools so far for the family of queues that only copy.
+    _Atomic uint32_t copy_pools;
     // Number of allocations that were not freed yet.
     _Atomic int32_t allocations;
     // While `timed` is set, adds up the nanoseconds that the driver spends in submits and waits:

@@ -9,6 +9,7 @@
 #include "backends/base/thread.h"
 #include "backends/device/counts.h"
 #include "backends/vulkan/device/device_create.h"
+#include "backends/vulkan/device/transfer.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 
@@ -204,6 +205,85 @@ Test(vulkan_weights, are_uploaded_to_memory_that_the_host_cannot_see)
     cr_expect_eq(faults->submits, 2u + 3u);
 }
 
+Test(vulkan_weights, are_uploaded_by_a_queue_that_only_copies)
+{
+    faults->discrete = true;
+    faults->copies = true;
+    uploads_lazily();
+    cr_expect_eq(faults->copy_pools, 1u);
+    cr_expect_eq(faults->submits, 2u + 3u);
+}
+
+// The bytes of a large transfer, and of small ones behind it. Their sizes are no multiples of a
+// word.
+#define LARGE ((size_t)41 << 20)
+static const size_t sizes[] = {1, 0, LARGE + 3, 255, 70001, 5};
+
+// Writes bytes to the device and reads them back, with room for two staging buffers of 4 MiB.
+static void move_much(void)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_device *made;
+    struct vk_span spans[INF_ARRAY_LENGTH(sizes)] = {0};
+    struct vk_transfer out[INF_ARRAY_LENGTH(sizes)], in[INF_ARRAY_LENGTH(sizes)];
+    struct inf_error err = {0};
+    cr_assert_eq(vk_gpu_acquire((struct vk_gpu *)device, &made, NULL), INF_OK);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(sizes); i++) {
+        uint8_t *bytes = malloc(sizes[i] + 1);
+        cr_assert_eq(vk_span_alloc(&spans[i], made, sizes[i], VK_SPAN_WEIGHTS, &err), INF_OK, "%s",
+                     err.text);
+        for (size_t k = 0; k < sizes[i]; k++)
+            bytes[k] = (uint8_t)(k * 7919 / 251 + i);
+        out[i] = (struct vk_transfer){&spans[i], bytes, sizes[i]};
+        in[i] = (struct vk_transfer){&spans[i], calloc(1, sizes[i] + 1), sizes[i]};
+    }
+    leave_room(device, 9 * MIB);
+    cr_assert_eq(vk_transfer_write(made, out, INF_ARRAY_LENGTH(sizes), &err), INF_OK, "%s",
+                 err.text);
+    cr_assert_eq(vk_transfer_read(made, in, INF_ARRAY_LENGTH(sizes), &err), INF_OK, "%s", err.text);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(sizes); i++) {
+        cr_expect_eq(memcmp(in[i].bytes, out[i].bytes, sizes[i]), 0, "transfer %zu", i);
+        free(in[i].bytes);
+        free(out[i].bytes);
+        vk_span_free(made, &spans[i]);
+    }
+    vk_device_unref(&made);
+    cr_expect_eq(faults->allocations, 0);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_weights, go_through_two_buffers_whatever_their_size)
+{
+    faults->discrete = true;
+    move_much();
+    cr_expect_eq(faults->submits, 2u * 11u);
+}
+
+Test(vulkan_weights, go_through_two_buffers_to_a_queue_that_only_copies)
+{
+    faults->discrete = true;
+    faults->copies = true;
+    move_much();
+    cr_expect_eq(faults->copy_pools, 2u);
+}
+
+Test(vulkan_weights, leave_no_memory_behind_if_the_device_is_lost_during_a_transfer)
+{
+    struct inf_error err = {0};
+    faults->discrete = true;
+    struct inf_device *device = vulkan_open(NULL);
+    struct product product;
+    product_init(&product, device, 3);
+    faults->wait = VK_ERROR_DEVICE_LOST;
+    cr_expect_eq(product_run(&product, device, 1, &err), INF_UNAVAILABLE);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_LOST, "%s", err.text);
+    faults->wait = 0;
+    product_fini(&product);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    cr_expect_eq(faults->allocations, 0);
+    inf_device_unref(&device);
+}
+
 static void make_room(void)
 {
     struct inf_device *device = vulkan_open(NULL);
@@ -245,6 +325,14 @@ Test(vulkan_weights, are_evicted_from_memory_that_the_host_cannot_see)
 {
     faults->discrete = true;
     make_room();
+}
+
+Test(vulkan_weights, are_evicted_by_a_queue_that_only_copies)
+{
+    faults->discrete = true;
+    faults->copies = true;
+    make_room();
+    cr_expect_geq(faults->copy_pools, 11u + 9u);
 }
 
 Test(vulkan_weights, are_evicted_if_a_setting_limits_memory)
