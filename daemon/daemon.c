@@ -249,6 +249,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .model_bytes_max = config->model_bytes_max,
         .budget = &daemon->memory.budget,
         .plan_bytes_max = config->plan_bytes_max,
+        .standby = config->gpu_standby,
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},

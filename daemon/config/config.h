@@ -87,7 +87,8 @@ struct inf_config {
     // Steps of a GPU plan run on the CPU if their tensors are in host memory and have fewer
     // elements than this; 0: no step does.
     uint32_t gpu_handoff_elements;
-    uint64_t gpu_memory_bytes;            // memory limit of each GPU; 0: what its driver allows
+    uint64_t gpu_memory_bytes; // memory limit of each GPU; 0: what its driver allows
+    bool gpu_standby; // compile models on a GPU also for the device that takes over if it is lost
     // Whether shaders are compared with the reference device before their first use: "auto", ...
     char gpu_shader_check[INF_CONFIG_TEXT];
     char vulkan_loader[INF_CONFIG_TEXT];  // path of libvulkan.so; "": the one of the system

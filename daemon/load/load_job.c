@@ -80,6 +80,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     case INF_LOAD_JOB_SAVE_PLAN:
     case INF_LOAD_JOB_SAVE_HANG:
     case INF_LOAD_JOB_PRECOMPILE:
+    case INF_LOAD_JOB_STANDBY:
     case INF_LOAD_JOB_PERSIST:
     case INF_LOAD_JOB_DELETE:
     case INF_LOAD_JOB_KINDS:

@@ -171,10 +171,12 @@ struct inf_load_inspect_job {
     struct inf_inspect_request *request; // what to inspect; owned by the job
 };
 
-// Compiles the served model `base` for further shapes.
+// Compiles the served model `base` for further shapes, or for a further device.
 struct inf_load_precompile_job {
-    struct inf_device *device;           // device to compile for; borrowed from the device list
-    char shapes[INF_SERVED_SHAPES_TEXT]; // sets of "NAME=SHAPE"; "": the model's own shapes
+    struct inf_device *device; // device to compile for; borrowed from the device list
+    // Sets of "NAME=SHAPE"; "": the model's own shapes. For INF_LOAD_JOB_STANDBY: sets of input
+    // shapes that were served before, in the order of the inputs.
+    char shapes[INF_SERVED_SHAPES_TEXT];
 };
 
 enum inf_load_job_kind {
@@ -189,6 +191,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_SAVE_HANG, // notes in the journal that a run of `base` does not end
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
+    INF_LOAD_JOB_STANDBY, // compiles `base` for the device that takes over if its device is lost
     INF_LOAD_JOB_PERSIST,
     INF_LOAD_JOB_DELETE,
     INF_LOAD_JOB_KINDS,

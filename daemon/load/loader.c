@@ -226,6 +226,13 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
     }
 }
 
+static void run_standby_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    struct inf_error *err = &job->message.event.err;
+    if (inf_precompile_standby(job, loader->options.load.log, err) == INF_OK)
+        *err = (struct inf_error){0};
+}
+
 static void run_persist_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_persisted_setting *setting = &job->persist.setting;
@@ -281,6 +288,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_HANG] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},
+    [INF_LOAD_JOB_STANDBY] = {.run = run_standby_job, .on_base = true},
     [INF_LOAD_JOB_PERSIST] = {.run = run_persist_job},
     [INF_LOAD_JOB_DELETE] = {.run = run_deletion_job},
 };

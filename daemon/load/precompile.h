@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling a served model for further shapes, ahead of requests that use them.
+// Compiling a served model for further shapes, or for another device, ahead of requests that use
+// them.
 #ifndef INF_DAEMON_LOAD_PRECOMPILE_H
 #define INF_DAEMON_LOAD_PRECOMPILE_H
 
@@ -12,5 +13,13 @@
 enum inf_code inf_precompile_run(const struct inf_load_job *job,
                                  const struct inf_load_progress_sink *progress,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Compiles job->base for job->precompile.device, for the shapes that its settings name and those of
+// the job, so that requests that move there after the loss of a GPU do not wait for the compiler.
+// Logs the outcome.
+//
+// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  as inf_precompile_run().
+enum inf_code inf_precompile_standby(const struct inf_load_job *job, const struct inf_log *log,
+                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -117,3 +117,14 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
         INF_TRY(inf_model_device_find(devices, config->device, out_device, err));
     return check_allowed(devices, rules, *out_device, err);
 }
+
+uint32_t inf_model_device_other(const struct inf_device_list *devices,
+                                const struct inf_device *device)
+{
+    for (uint32_t i = 0; i < devices->count; i++)
+        if (devices->devices[i] != device &&
+            inf_device_info(devices->devices[i])->kind != INF_DEVICE_SOFTWARE &&
+            inf_device_health(devices->devices[i]) == INF_DEVICE_OK)
+            return i;
+    return INF_DEVICE_INDEX_NONE;
+}

@@ -33,4 +33,12 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
                                       struct inf_allow_rules *rules, struct inf_device **out_device,
                                       struct inf_error *err) INF_NODISCARD;
 
+// The index that stands for no device.
+#define INF_DEVICE_INDEX_NONE UINT32_MAX
+
+// Returns the index of the device that takes over from `device` if it is lost: the best other one
+// that works and is not a software device. INF_DEVICE_INDEX_NONE if there is none.
+uint32_t inf_model_device_other(const struct inf_device_list *devices,
+                                const struct inf_device *device);
+
 #endif

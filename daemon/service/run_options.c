@@ -19,16 +19,13 @@ static void set_device(struct inf_job *job, const struct inf_device_list *device
 static bool move_job(const struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
-    for (uint32_t i = 0; i < devices->count && job->movable; i++) {
-        struct inf_device *device = devices->devices[i];
-        if (device == job->device || inf_device_info(device)->kind == INF_DEVICE_SOFTWARE ||
-            inf_device_health(device) != INF_DEVICE_OK)
-            continue;
-        set_device(job, devices, i);
-        job->movable = false;
-        return true;
-    }
-    return false;
+    uint32_t other =
+        job->movable ? inf_model_device_other(devices, job->device) : INF_DEVICE_INDEX_NONE;
+    if (other == INF_DEVICE_INDEX_NONE)
+        return false;
+    set_device(job, devices, other);
+    job->movable = false;
+    return true;
 }
 
 // Chooses the device that the request names, or else the device of the model. If that device is

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/model/devices.h"
 #include "daemon/store/evict.h"
 #include "daemon/store/kernel_races.h"
 #include "daemon/store/room.h"
@@ -334,6 +335,22 @@ static void submit_plans(struct inf_model_store *store, struct inf_served *serve
             inf_store_submit_plan(store, served->signatures[i].served);
 }
 
+// Has a model on a GPU, and its further signatures, compiled for the device that takes over if the
+// GPU is lost.
+static void submit_standby(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
+{
+    uint32_t other = inf_model_device_other(store->devices, served->device);
+    if (!store->standby || inf_device_info(served->device)->host_memory ||
+        other == INF_DEVICE_INDEX_NONE ||
+        (store->budget != NULL && inf_memory_budget_excess(store->budget, 0) > 0))
+        return;
+    inf_store_submit_standby(store, served, store->devices->devices[other]);
+    for (uint32_t i = 0; i < served->signature_count; i++)
+        if (served->signatures[i].served != NULL)
+            inf_store_submit_standby(store, served->signatures[i].served,
+                                     store->devices->devices[other]);
+}
+
 // A model may be placed several times at once: after races, and for admins. Makes the latest
 // placement the base of this one. Returns false if the files were loaded again meanwhile, or if the
 // model was placed meanwhile and no admin asked for this placement: a race that ended before an
@@ -412,6 +429,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     if (job->model.wanted)
         entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
     submit_plans(store, entry->served);
+    submit_standby(store, entry->served);
     // Submit a race of devices, unless the kernels race first. If there is no memory for it, the
     // model stays on the device that the prior chose.
     if (entry->served->placement.race_due && !entry->served->kernels_due)
@@ -546,6 +564,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_HANG] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},
+    [INF_LOAD_JOB_STANDBY] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_PERSIST] = {.finish = finish_persisting},
     [INF_LOAD_JOB_DELETE] = {.finish = finish_deletion},
 };

@@ -30,6 +30,7 @@ struct inf_model_store {
     struct inf_model_table table;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
+    bool standby; // models on a GPU are compiled for the device that takes over if it is lost
     struct inf_memory_budget *budget; // memory of the daemon; NULL: no limit
     uint32_t pending; // number of queued or running jobs: loads, scans, inspections, compilations
     uint32_t scans;   // number of jobs in `pending` that read the repository

@@ -85,6 +85,7 @@ static enum inf_code init_store(struct inf_model_store *store,
     store->rules = options->rules;
     store->model_bytes_max = options->model_bytes_max;
     store->budget = options->budget;
+    store->standby = options->standby;
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
     if (!is_default(options->default_device))

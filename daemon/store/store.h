@@ -27,6 +27,8 @@ struct inf_model_store_options {
     const char *cache_directory;
     // Directory of the settings that admins made persistent; NULL: none are.
     const char *state_directory;
+    // True: models on a GPU are also compiled for the device that takes over if it is lost.
+    bool standby;
     // If all loaded models together need more memory, idle ones are unloaded; 0: no limit.
     uint64_t model_bytes_max;
     // Bytes of plans that are kept in the cache directory; 0: none are.

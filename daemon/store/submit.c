@@ -289,3 +289,15 @@ void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *ser
     inf_kept_plan_note_ladder(&job->save_plan.facts, served);
     inf_loader_submit(store->loader, job);
 }
+
+void inf_store_submit_standby(struct inf_model_store *store, struct inf_served *served,
+                              struct inf_device *device)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_STANDBY);
+    if (job == NULL)
+        return;
+    job->base = inf_served_ref(served);
+    job->precompile.device = device;
+    inf_served_shapes_print(&served->shapes, job->precompile.shapes);
+    inf_loader_submit(store->loader, job);
+}

@@ -115,6 +115,11 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
+// Submits a job that compiles a served model, that of any signature, for `device`, which takes over
+// if the model's device is lost. If there is no memory, it is compiled when a request moves there.
+void inf_store_submit_standby(struct inf_model_store *store, struct inf_served *served,
+                              struct inf_device *device) INF_ON_LOOP;
+
 // Submits a job that keeps the plan of a model and its batch ladder for the next load. The caller
 // has checked that served->cache_key is not 0. If there is no memory, the plan is not kept.
 void inf_store_submit_plan(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;

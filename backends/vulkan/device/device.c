@@ -17,8 +17,8 @@
 #include "backends/base/clock.h"
 
 // A wait is divided into slices of this length. After each slice the waiting thread checks whether
-// the device was lost.
-#define SLICE_NS (100u * INF_NS_PER_MS)
+// another thread found the device lost, so that its request can move to another device.
+#define SLICE_NS (20u * INF_NS_PER_MS)
 
 static const char *result_name(VkResult result)
 {

@@ -142,6 +142,43 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
     stop_server();
 }
 
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// The most milliseconds of an answer during the loss of the device. It is far above what the loss
+// costs, because the machine may be busy.
+#define LOSS_MS_MAX 5000
+
+Test(serving_vulkan, an_answer_during_the_loss_of_the_device_comes_soon)
+{
+    struct vulkan_faults *faults = start_on_gpu();
+    for (int loss = 0; loss < 2; loss++) {
+        double begin_ms = now_ms();
+        cr_assert_str_eq(served_by(""), "vulkan0");
+        double usual_ms = now_ms() - begin_ms;
+        faults->wait = DEVICE_LOST;
+        begin_ms = now_ms();
+        cr_assert_str_neq(served_by(""), "vulkan0");
+        double lost_ms = now_ms() - begin_ms;
+        cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
+        printf("an answer takes %.2f ms, and %.2f ms while the device is lost\n", usual_ms, lost_ms);
+        cr_expect_lt(lost_ms, LOSS_MS_MAX);
+        faults->wait = 0;
+        bool back = false;
+        for (int tries = 0; tries < 1000 && !back; tries++) {
+            back = strcmp(served_by(""), "vulkan0") == 0;
+            if (!back)
+                pause_ms(20);
+        }
+        cr_assert(back, "the device was not created again");
+    }
+    stop_server();
+}
+
 Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
 {
     struct vulkan_faults *faults = start_on_gpu();

@@ -422,6 +422,7 @@ Test(config, help_names_every_setting_once)
                                         "batch_rows_max=N",
                                         "gpu_memory_bytes=BYTES",
                                         "gpu_shader_check=WHEN",
+                                        "gpu_standby=BOOL",
                                         "vulkan_loader=PATH",
                                         "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",
