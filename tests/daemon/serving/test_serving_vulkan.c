@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "shaders/constants.h"
 #include "tests/support/daemon/fixture.h"
 #include "tests/support/device/vulkan_faults.h"
 
@@ -37,6 +38,34 @@ static void stop_server(void)
 {
     inf_raw_close(&raw);
     inf_fixture_stop(&fixture);
+}
+
+// Starts the daemon with its log going to `log`, and one more argument, which may be NULL.
+static void start_logged(const char *log, const char *argument)
+{
+    const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
+                                     "--gpu-handoff-elements=0", argument, NULL};
+    int saved = dup(STDERR_FILENO);
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert_geq(fd, 0);
+    dup2(fd, STDERR_FILENO);
+    inf_fixture_start(&fixture, arguments);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+    inf_raw_open(&raw, fixture.socket);
+}
+
+static bool has_line(const char *log, const char *wanted)
+{
+    char line[1024];
+    bool found = false;
+    FILE *file = fopen(log, "r");
+    cr_assert_not_null(file);
+    while (!found && fgets(line, sizeof line, file) != NULL)
+        found = strstr(line, wanted) != NULL;
+    fclose(file);
+    return found;
 }
 
 // Sends a request that adds a and b on a device ("": the device that the model is placed on).
@@ -165,7 +194,8 @@ Test(serving_vulkan, an_answer_during_the_loss_of_the_device_comes_soon)
         cr_assert_str_neq(served_by(""), "vulkan0");
         double lost_ms = now_ms() - begin_ms;
         cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
-        printf("an answer takes %.2f ms, and %.2f ms while the device is lost\n", usual_ms, lost_ms);
+        printf("an answer takes %.2f ms, and %.2f ms while the device is lost\n", usual_ms,
+               lost_ms);
         cr_expect_lt(lost_ms, LOSS_MS_MAX);
         faults->wait = 0;
         bool back = false;
@@ -265,37 +295,116 @@ Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
     stop_server();
 }
 
+// --- a model that is compiled for the device that takes over ---
+
+// Waits until the log says that the model `add` stands by. Returns false if it does not within
+// `ms`.
+static bool stands_by(const char *log, int ms)
+{
+    for (int waited = 0; waited < ms; waited += 10, pause_ms(10))
+        if (has_line(log, "model stands by name=add device=cpu"))
+            return true;
+    return false;
+}
+
+// Starts a daemon that logs to `log`. Skips the test if there is no GPU.
+static void start_logged_on_gpu(const char *log, const char *argument)
+{
+    start_logged(log, argument);
+    if (find_health("vulkan0") == NULL) {
+        stop_server();
+        unlink(log);
+        cr_skip_test("no Vulkan driver finds a device");
+    }
+}
+
+Test(serving_vulkan, a_model_on_a_gpu_is_compiled_for_the_device_that_takes_over)
+{
+    char log[] = "/tmp/inferd-vulkan-log-XXXXXX";
+    close(mkstemp(log));
+    struct vulkan_faults *faults = vulkan_faults_install();
+    start_logged_on_gpu(log, NULL);
+    // On the cpu device, the model needs no other one.
+    cr_expect(!has_line(log, "stands by"));
+    place_model();
+    cr_expect(stands_by(log, 60000));
+    faults->wait = DEVICE_LOST;
+    cr_expect_str_eq(served_by(""), "cpu");
+    cr_expect_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
+    stop_server();
+    unlink(log);
+}
+
+Test(serving_vulkan, a_setting_saves_the_memory_of_the_device_that_takes_over)
+{
+    char log[] = "/tmp/inferd-vulkan-log-XXXXXX";
+    close(mkstemp(log));
+    struct vulkan_faults *faults = vulkan_faults_install();
+    start_logged_on_gpu(log, "--gpu-standby=no");
+    place_model();
+    cr_expect(!stands_by(log, 500));
+    faults->wait = DEVICE_LOST;
+    cr_expect_str_eq(served_by(""), "cpu");
+    stop_server();
+    unlink(log);
+}
+
+// --- a driver whose shaders compute wrongly ---
+
+// Asserts that the model `add` has nodes of operator `op` that its device declines for `reason`,
+// and that `device` computes.
+static void expect_declined(const char *op, const char *device, const char *reason)
+{
+    const union inf_message message = {.placement_request = {.name = "add"}};
+    inf_raw_call(&raw, INF_METHOD_MODEL_PLACEMENT, INF_MESSAGE_PLACEMENT_REQUEST, &message,
+                 (struct inf_span){0});
+    inf_raw_decode(&raw, INF_MESSAGE_PLACEMENT_REPLY);
+    const struct inf_placement_reply *reply = &raw.message.placement_reply;
+    for (uint32_t i = 0; i < reply->declined_count; i++)
+        if (strcmp(reply->declined[i].op, op) == 0) {
+            cr_expect_str_eq(reply->declined[i].device, device);
+            cr_expect_not_null(strstr(reply->declined[i].reason, reason), "%s",
+                               reply->declined[i].reason);
+            return;
+        }
+    cr_assert_fail("no node %s is declined", op);
+}
+
+Test(serving_vulkan, answers_are_right_although_a_shader_computes_wrongly)
+{
+    char log[] = "/tmp/inferd-vulkan-log-XXXXXX";
+    close(mkstemp(log));
+    // The shader of the sum subtracts. The daemon measures the device with it while it starts.
+    struct vulkan_faults *faults = vulkan_faults_install();
+    faults->wrong_word = 1;
+    faults->wrong_value = BINARY_ADD;
+    faults->wrong_instead = BINARY_SUB;
+    start_logged_on_gpu(log, "--gpu-shader-check=always");
+    place_model();
+    cr_expect_str_eq(served_by(""), "vulkan0"); // checks the sums
+    cr_expect_gt(find_count("shaders_wrong"), 0u);
+    cr_expect(has_line(log, "a shader computes wrongly device=vulkan0"));
+    expect_declined("binary", "cpu", "binary' wrongly");
+    stop_server();
+    unlink(log);
+}
+
 // --- starting a daemon on a machine without a GPU ---
 
 // Starts the daemon with its log going to `log`, checks that it serves without a GPU, and stops the
 // daemon.
 static void serve_without(const char *log)
 {
-    static const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
-                                            "--gpu-handoff-elements=0", NULL};
-    int saved = dup(STDERR_FILENO);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    cr_assert_geq(fd, 0);
-    dup2(fd, STDERR_FILENO);
-    inf_fixture_start(&fixture, arguments);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    close(fd);
-    inf_raw_open(&raw, fixture.socket);
+    start_logged(log, NULL);
     cr_assert_null(find_health("vulkan0"));
     cr_assert_str_neq(served_by(""), "vulkan0");
     stop_server();
 }
 
+// Asserts that the log says `wanted`, and removes it.
 static void expect_line(const char *log, const char *wanted)
 {
-    char line[1024];
-    bool found = false;
-    FILE *file = fopen(log, "r");
-    cr_assert_not_null(file);
-    while (!found && fgets(line, sizeof line, file) != NULL)
-        found = strstr(line, wanted) != NULL;
-    fclose(file);
+    bool found = has_line(log, wanted);
     unlink(log);
     cr_assert(found, "the log does not say '%s'", wanted);
 }
