@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--isa-max SET] [--race] [--dim N] [--input FILE.npy]...
+// bench_engine [--backend NAME] [--isa-max SET] [--race] [--check-shaders] [--dim N]
+//             [--input FILE.npy]...
 //             [--profile | --declined | --compare-kernels | --first DIR | --host]
 //             (--threads N --ms MS | N MS) MODEL...
 //
@@ -20,6 +21,10 @@
 // kernel, as inferd does unless it is configured with race=never. Without --race, rules choose the
 // kernels. A device spends only a limited time on races, so with --race a new device is opened for
 // each model.
+//
+// --check-shaders compares each shader with the reference device before its first use, as inferd
+// does on GPUs, and adds a line: how many were right, wrong and not checked so far, and the time of
+// that.
 //
 // --profile adds one line for each step: its shortest time over some runs, multiply-adds per
 // second, their share of the peak of the cores in this precision, that of the peak of dot products
@@ -43,11 +48,14 @@
 // --declined runs no model. It prints the number of nodes of the plan, how many of them the backend
 // accepts, and why the backend declines each of the others.
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "backends/device/counts.h"
+#include "backends/registry.h"
 #include "tests/tools/bench/bench_host.h"
 #include "tests/tools/bench/bench_profile.h"
 #include "tests/tools/kernels/compare_kernels.h"
@@ -62,7 +70,7 @@ struct bench {
     uint32_t threads;
     double ms;
     struct bench_inputs inputs;
-    bool profile, declined, compare, host, race;
+    bool profile, declined, compare, host, race, check;
     struct vulkan_faults *faults; // only for --host: the layer that times the driver
     const char *cache;            // only for --first: the directory of the device's caches
     uint64_t begin_ns;            // start of the process
@@ -147,6 +155,15 @@ static void print_declined(const struct bench_subject *subject, const struct ben
     }
 }
 
+static void print_checks(const struct bench_subject *subject, const struct inf_device *device)
+{
+    printf("inferd %s shaders right %" PRIu64 " wrong %" PRIu64 " unchecked %" PRIu64 " ms %.1f\n",
+           subject->name, inf_device_get_count(device, INF_COUNT_SHADERS_CHECKED),
+           inf_device_get_count(device, INF_COUNT_SHADERS_WRONG),
+           inf_device_get_count(device, INF_COUNT_SHADERS_UNCHECKED),
+           (double)inf_device_get_count(device, INF_COUNT_SHADER_CHECK_US) / 1000);
+}
+
 static enum inf_code compare_candidates(struct inf_device *device,
                                         const struct inf_executable *executable,
                                         struct inf_error *err)
@@ -175,6 +192,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
         code = measure_model(subject, bench, err);
     if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
         code = bench_profile(subject, &bench->engine, bench->threads, err);
+    if (code == INF_OK && bench->check)
+        print_checks(subject, bench->engine.device);
     bench_subject_unload(subject);
     free(subject);
     return code;
@@ -183,8 +202,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int print_usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--isa-max SET] [--race] [--dim N]\n"
-        "                    [--input FILE.npy]...\n"
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--race] [--check-shaders]\n"
+        "                    [--dim N] [--input FILE.npy]...\n"
         "                    [--profile | --declined | --compare-kernels | --first DIR | --host]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
@@ -193,19 +212,14 @@ static int print_usage(void)
 
 static bool parse_options(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"profile", no_argument, NULL, 'p'},
-                                            {"declined", no_argument, NULL, 'n'},
-                                            {"compare-kernels", no_argument, NULL, 'c'},
-                                            {"isa-max", required_argument, NULL, 'i'},
-                                            {"first", required_argument, NULL, 'f'},
-                                            {"host", no_argument, NULL, 'h'},
-                                            {"input", required_argument, NULL, 'x'},
-                                            {"race", no_argument, NULL, 'r'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},        {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},         {"declined", no_argument, NULL, 'n'},
+        {"compare-kernels", no_argument, NULL, 'c'}, {"isa-max", required_argument, NULL, 'i'},
+        {"first", required_argument, NULL, 'f'},     {"host", no_argument, NULL, 'h'},
+        {"input", required_argument, NULL, 'x'},     {"race", no_argument, NULL, 'r'},
+        {"check-shaders", no_argument, NULL, 'k'},   {0}};
     struct bench_inputs *inputs = &bench->inputs;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -231,6 +245,8 @@ static bool parse_options(struct bench *bench, int argc, char **argv)
             bench->declined = true;
         else if (option == 'r')
             bench->race = true;
+        else if (option == 'k')
+            bench->check = true;
         else if (option == 'h')
             bench->host = true;
         else
@@ -252,6 +268,9 @@ static int bench_models(struct bench *bench, char *const *models, int count)
                                                .threads = bench->threads,
                                                .isa_max = bench->isa_max,
                                                .kernel_races = bench->race,
+                                               .shader_oracle =
+                                                   bench->check ? inf_registry_evaluator() : NULL,
+                                               .check_software = true,
                                                .cache_directory = bench->cache};
     if (tool_engine_open_with(&bench->engine, bench->backend, &options, &err) != INF_OK) {
         fprintf(stderr, "bench_engine: %s\n", err.text);

@@ -26,6 +26,24 @@ STEPS = {
         '[====] Synthesis: Tested: 7 | Passing: 6 | Failing: 1 | Crashing: 0 \n',
     ),
     'operators-02': (None, 0, 'not run: the time was over\n'),
+    'shader-checks': (
+        0,
+        9,
+        '[====] Synthesis: Tested: 9 | Passing: 9 | Failing: 0 | Crashing: 0 \n',
+    ),
+    'self-test': (
+        0,
+        9,
+        'fp32 inferd posenet shaders right 9 wrong 0 unchecked 1 ms 4\n'
+        'fp16 inferd posenet shaders right 7 wrong 2 unchecked 1 ms 5\n',
+    ),
+    'loss-time': (
+        0,
+        9,
+        'selfie median_ms 9.5 p99_ms 12 max_ms 40 1 lost\n'
+        'posenet median_ms 9 p99_ms 12 max_ms 95.5 1 lost\n'
+        'facemesh median_ms 9 p99_ms 12 max_ms 12 0 lost\n',
+    ),
     'device-loss': (0, 9, '[====] Synthesis: Tested: 9 | Passing: 9 | Failing: 0 | Crashing: 0 \n'),
     'speed-posenet': (
         0,
@@ -78,6 +96,9 @@ WANTED = [
     'placement of posenet: vulkan0 takes 2 of the time of cpu',
     'host time of a run is 150.5 us, wanted at most 100',
     'shader blocks_4_1 computes wrongly',
+    'self-test of shaders: fp16 inferd posenet shaders right 7 wrong 2',
+    'a request took more than 50 ms longer because of a device loss: posenet',
+    'time of a device loss: nothing was lost: facemesh',
 ]
 
 

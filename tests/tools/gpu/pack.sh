@@ -20,6 +20,7 @@ programs="daemon/inferd client/inferctl/inferctl tests/tools/bench_engine tests/
     tests/tools/run_random tests/tools/bench_in_place tests/conformance/test_ops
     tests/conformance/test_vulkan_race tests/conformance/test_vulkan_product
     tests/conformance/test_vulkan_attention tests/conformance/test_vulkan_winograd
+    tests/conformance/test_vulkan_check
     tests/unit/test_vulkan_faults"
 layer=tests/support/libvulkan-fault-layer.so
 manifest=tests/support/vulkan_fault_layer.json

@@ -144,6 +144,7 @@ function page_correctness(   i) {
     for (i = 1; i <= step_count; i++)
         if (steps[i] ~ /^operators-/) page_test(steps[i], "operators, part " substr(steps[i], 11) " of 24")
     page_test("device-loss", "lost devices, refused memory and pipelines (fault layer)")
+    page_test("shader-checks", "self-test of shaders: right ones pass, wrong ones are excluded (fault layer)")
 }
 function page_placement(   i, parts, model, chosen, best, times, n, device) {
     print "\n## Placement\n\nWhat a daemon with all devices chose after its race, and what each device took in fp32 (`inferctl bench --all-backends`)."
@@ -181,6 +182,20 @@ function page_rest(   i, k, parts, n, ours) {
             ours = substr(text["host", i], RSTART + 5, RLENGTH - 5) + 0
             if (ours > 100) problem("host time of a run is " ours " us, wanted at most 100: " text["host", i])
         }
+    print "\n## Self-test of shaders\n\nEach shader variant that a model uses, compared with ref before its first use."
+    judge("self-test", "self-test of shaders")
+    block("self-test", 40)
+    for (i = 1; i <= lines["self-test"]; i++)
+        if (match(text["self-test", i], /wrong [1-9][0-9]*/)) problem("self-test of shaders: " text["self-test", i])
+    print "\n## Time of a device loss\n\nMilliseconds of the requests of one client, during which the fault layer reports that the GPU is lost; the slowest one moved to another device."
+    judge("loss-time", "time of a device loss")
+    block("loss-time", 10)
+    for (i = 1; i <= lines["loss-time"]; i++) {
+        if (text["loss-time", i] !~ / [1-9][0-9]* lost/) problem("time of a device loss: nothing was lost: " text["loss-time", i])
+        if (match(text["loss-time", i], /median_ms [0-9.]+/)) k = substr(text["loss-time", i], RSTART + 10, RLENGTH - 10) + 0
+        if (match(text["loss-time", i], /max_ms [0-9.]+/) && substr(text["loss-time", i], RSTART + 7, RLENGTH - 7) - k > 50)
+            problem("a request took more than 50 ms longer because of a device loss: " text["loss-time", i])
+    }
     print "\n## Starts\n\nMilliseconds from before the device is opened to the first answer; start 1 has no cache."
     judge("starts", "starts")
     block("starts", 10)

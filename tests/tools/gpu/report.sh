@@ -123,6 +123,51 @@ starts() {
 }
 
 device_loss() { VULKAN_FAULT_LAYER=$work/bin run test_vulkan_faults; }
+shader_checks() { VULKAN_FAULT_LAYER=$work/bin run test_vulkan_check; }
+
+# What a first use of the shaders of each model finds and costs, in fp32 and in fp16.
+self_test() {
+    for precision in fp32 fp16; do
+        for model in $models; do
+            echo "$precision $(engine --backend vulkan:$precision --check-shaders --declined \
+                --ms 10 "$(model_file "$model")" 2>&1 | grep 'shaders right\|wrongly')"
+        done
+    done
+}
+
+# The slowest of the requests of one client while the device is lost, beside the others. The fault
+# layer reads what to do from a file (tests/support/device/vulkan_faults.h): its third word is the
+# result of waiting for the device.
+loss_time() {
+    local folder socket faults
+    folder=$(mktemp -d) socket=$folder/admin.sock faults=$folder/faults
+    truncate -s 4096 "$faults"
+    control() { run inferctl --socket="$socket" "$@"; }
+    set_wait() { printf "$1" | dd of="$faults" bs=1 seek=8 conv=notrunc status=none; }
+    VULKAN_FAULTS=$faults VK_LAYER_PATH=$work/bin VK_INSTANCE_LAYERS=VK_LAYER_INFERD_faults \
+        run inferd --runtime-dir="$folder" --cache_dir="$work/cache/loss" --race=never \
+        --backends=vulkan,cpu,ref --log-level=info 2>"$folder/log" &
+    local daemon=$!
+    trap 'pkill -P $daemon; kill $daemon 2>/dev/null; rm -rf "$folder"' EXIT
+    for _ in $(seq 100); do [ -S "$socket" ] && break; sleep 0.1; done
+    for model in mobilenet_v2_100_224-tfjs facemesh; do
+        control load "$model" "$(model_file "$model")" --device vulkan0 >/dev/null
+        for _ in $(seq 100); do
+            grep -q "model stands by name=$model" "$folder/log" && break
+            sleep 0.1
+        done
+        control bench "$model" -n 100 -o json >"$folder/bench" &
+        local bench=$!
+        sleep 0.6
+        set_wait '\374\377\377\377' # VK_ERROR_DEVICE_LOST
+        sleep 0.2
+        set_wait '\0\0\0\0'
+        wait $bench
+        echo "$model $(tr -d '\n' <"$folder/bench" | grep -o '"\(median\|p99\|max\)_ms": *[0-9.]*' |
+            tr -d '":' | tr '\n' ' ')$(grep -c 'device lost' "$folder/log") lost"
+        control unload "$model" >/dev/null
+    done
+}
 
 # A daemon with all devices: what it finds, its self-test, and for each model what it chooses and
 # what every device takes.
@@ -133,7 +178,7 @@ placement() {
     run inferd --runtime-dir="$folder" --cache_dir="$work/cache/daemon" --backends=vulkan,cpu,ref \
         --log-level=warning &
     local daemon=$!
-    trap 'kill $daemon 2>/dev/null; rm -rf "$folder"' EXIT
+    trap 'pkill -P $daemon; kill $daemon 2>/dev/null; rm -rf "$folder"' EXIT
     for _ in $(seq 100); do [ -S "$socket" ] && break; sleep 0.1; done
     control devices -o json
     echo "--- selftest"
@@ -177,6 +222,9 @@ step host 30 host_times
 step starts 60 starts
 step upload 20 run bench_in_place vulkan 100
 step device-loss 60 device_loss
+step shader-checks 60 shader_checks
+step self-test 60 self_test
+step loss-time 40 loss_time
 step models-fp16 60 run run_models "$kit/models/manifest.json" --backend vulkan:fp16
 step random 40 run run_random --backend vulkan --count 150
 for part in $(seq 24); do step "operators-$(printf '%02d' "$part")" 60 operators "$part/24"; done
