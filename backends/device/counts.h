@@ -22,8 +22,8 @@ enum inf_device_count {
     INF_COUNT_PIPELINES_HIT,
     INF_COUNT_PIPELINE_US,      // total time to create pipelines, summed over threads
     INF_COUNT_SHADERS_COMPILED, // shaders compiled from source at run time
-    // Shader variants whose results were compared with the reference device: right, wrong (excluded),
-    // and those for which no small sample was found.
+    // Shader variants whose results were compared with the reference device: right ones, wrong
+    // ones (excluded), and those for which no small sample was found.
     INF_COUNT_SHADERS_CHECKED,
     INF_COUNT_SHADERS_WRONG,
     INF_COUNT_SHADERS_UNCHECKED,

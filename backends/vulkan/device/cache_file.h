@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cache files of a device: its pipeline cache, the list of shader variants that must not be used on
-// its driver, and the set of those that were checked. Drivers may crash on data that another driver wrote, so a file is used only if it
-// was written with the same driver and the same shaders.
+// its driver, and the set of those that were checked. Drivers may crash on data that another driver
+// wrote, so a file is used only if it was written with the same driver and the same shaders.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_CACHE_FILE_H
 #define INF_BACKENDS_VULKAN_DEVICE_CACHE_FILE_H
 

@@ -44,8 +44,8 @@ static const char *result_name(VkResult result)
     }
 }
 
-// Returns the name of the Vulkan function in the source text of a call, without "vk", and its length.
-// Given "device->api.QueueSubmit(queue, ...)" or "vkQueueSubmit", returns "QueueSubmit".
+// Returns the name of the Vulkan function in the source text of a call, without "vk", and its
+// length. Given "device->api.QueueSubmit(queue, ...)" or "vkQueueSubmit", returns "QueueSubmit".
 static const char *call_name(const char *what, int *length)
 {
     size_t whole = strcspn(what, "(");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies bytes between host memory and spans. If the host cannot see the spans, the bytes go
-// through a ring of staging buffers: while the GPU copies one piece, the host fills the next one. The
-// ring bounds how much host memory an upload takes, whatever its size.
+// through a ring of staging buffers: while the GPU copies one piece, the host fills the next one.
+// The ring bounds how much host memory an upload takes, whatever its size.
 #include "backends/vulkan/device/transfer.h"
 
 #include <string.h>
