@@ -299,7 +299,7 @@ Test(vulkan_winograd, loses_only_its_transforms_if_it_computes_wrongly)
     gpu->race_error_max = -1e-30;
     cr_expect_eq(race_graph(device, graph, times, &count), 3);
     for (uint32_t i = 0; i < gpu->broken.count; i++) {
-        uint32_t shader = gpu->broken.list[i].shader;
+        uint32_t shader = gpu->broken.list[i].variant.shader;
         transforms += shader == INF_SHADER_WINOGRAD_IN || shader == INF_SHADER_WINOGRAD_OUT;
         cr_expect_neq(shader, INF_SHADER_CONV_BLOCK_PAIR);
     }
