@@ -52,7 +52,7 @@ static bool is_product_of_tensors(const struct inf_graph *graph, const struct in
     return node->op == INF_OP_MATMUL && graph->values[node->inputs[1]].data == NULL;
 }
 
-static struct inf_shape shorten(const struct copy *copy, const struct inf_shape *shape)
+static struct inf_shape shorten_shape(const struct copy *copy, const struct inf_shape *shape)
 {
     struct inf_shape shorter = *shape;
     for (int32_t i = 0; i < shape->rank - copy->kept; i++)
@@ -75,7 +75,7 @@ static enum inf_code copy_operand(struct copy *copy, const struct inf_node *node
     if (value->data != NULL && !table)
         return inf_graph_add_const(copy->sample->graph, value->name, value->dtype, &value->shape,
                                    inf_blob_ref(value->data), mine, err);
-    struct inf_shape shape = shorten(copy, &value->shape);
+    struct inf_shape shape = shorten_shape(copy, &value->shape);
     return inf_graph_add_value(copy->sample->graph, value->name, value->dtype, &shape, mine, err);
 }
 
@@ -108,7 +108,7 @@ static enum inf_code copy_node(struct copy *copy, uint32_t index, struct inf_err
 }
 
 // Adds up the work of the sample, and places its values in a buffer.
-static enum inf_code measure(const struct copy *copy, struct inf_error *err)
+static enum inf_code measure_work(const struct copy *copy, struct inf_error *err)
 {
     struct vk_check_sample *sample = copy->sample;
     const struct inf_graph *graph = sample->graph;
@@ -175,7 +175,7 @@ static enum inf_code copy_step(struct copy *copy, const uint32_t *nodes, uint32_
             copy->kept = 2;
     for (uint32_t i = 0; i < count; i++)
         INF_TRY(copy_node(copy, nodes[i], err));
-    INF_TRY(measure(copy, err));
+    INF_TRY(measure_work(copy, err));
     return fill_segment(copy, err);
 }
 
@@ -294,7 +294,7 @@ enum inf_code vk_check_sample_draw(struct vk_check_sample *sample, void *bytes,
         size_t size = 0;
         if (value->data != NULL || value->producer != INF_NODE_NONE)
             continue;
-        (void)!inf_shape_bytes(&value->shape, value->dtype, &size); // measure() has checked it
+        (void)!inf_shape_bytes(&value->shape, value->dtype, &size); // measure_work() has checked it
         value->data = inf_blob_create(size);
         if (value->data == NULL)
             return no_memory(err);
@@ -306,7 +306,7 @@ enum inf_code vk_check_sample_draw(struct vk_check_sample *sample, void *bytes,
 
 // --- comparing results ---
 
-static bool jumps(const struct inf_node *node)
+static bool may_jump_at(const struct inf_node *node)
 {
     switch (node->op) {
     case INF_OP_COMPARE:
@@ -416,7 +416,7 @@ enum inf_code vk_check_sample_compare(struct vk_check_sample *sample,
                             node->name);
         for (uint32_t i = 0; i < node->output_count; i++)
             graph->values[node->outputs[i]].data = blobs[i];
-        may_jump |= jumps(node);
+        may_jump |= may_jump_at(node);
     }
     const struct inf_node *last = &graph->nodes[graph->node_count - 1];
     struct comparison comparison = {.most = most};
