@@ -43,6 +43,7 @@ WRITES(4, y)
 #include "lib/source.glsl"
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
+#include "lib/block_store.glsl"
 
 shared vec4 sums[PIXELS * GROUP];
 
@@ -119,13 +120,6 @@ void main()
         if (ADDED != ADDED_NOTHING)
             result += added_to(pixel, block * 4, p.added);
         result = activate4(ACTIVATION, result, low, p.high);
-        uint to = pixel * out_c + block * 4;
-        if (Y_VECTOR) {
-            put_y4(to / 4, result);
-        } else {
-            [[unroll]] for (uint i = 0; i < 4; i++)
-                if (block * 4 + i < out_c)
-                    put_y(to + i, result[i]);
-        }
+        store_vector(pixel * out_c, block, out_c, result);
     }
 }

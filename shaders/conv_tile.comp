@@ -39,6 +39,7 @@ WRITES(4, y)
 #include "lib/source.glsl"
 #include "lib/outside.glsl"
 #include "lib/added.glsl"
+#include "lib/block_store.glsl"
 
 // Adds products to all sums. One factor is the vector of weights that invocation `lane` loaded (one
 // of eight vectors, starting at `first`); the other factor is the matching channel of `from`.
@@ -121,14 +122,7 @@ void main()
             if (ADDED != ADDED_NOTHING)
                 result += added_to(place[t], block * 4, added_c);
             result = activate4(ACTIVATION, result, low, high);
-            uint to = place[t] * out_c + block * 4;
-            if (Y_VECTOR) {
-                put_y4(to / 4, result);
-            } else {
-                [[unroll]] for (uint k = 0; k < 4; k++)
-                    if (block * 4 + k < out_c)
-                        put_y(to + k, result[k]);
-            }
+            store_vector(place[t] * out_c, block, out_c, result);
         }
     }
 }
