@@ -11,6 +11,12 @@
 #define VK_TILE_CHANNELS    16u
 #define VK_TILE_SPARE_BYTES 128u
 
+// Returns the least multiple of `unit` that is at least `count`.
+static inline uint32_t vk_round_up(uint32_t count, uint32_t unit)
+{
+    return (count + unit - 1) / unit * unit;
+}
+
 // The weights of a convolution: how they are laid out in the graph (strides), and how many blocks
 // shaders read.
 struct vk_conv_weights {

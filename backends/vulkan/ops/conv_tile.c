@@ -33,17 +33,13 @@ bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *
            count_pixels(conv) >= PIXELS_MIN;
 }
 
-static uint32_t round_up(uint32_t count, uint32_t unit)
-{
-    return (count + unit - 1) / unit * unit;
-}
-
 // Returns the number of pixels that an invocation computes. It is smaller if many pixels of the
 // last tile would be computed in vain.
 static uint32_t choose_pixels(uint32_t pixels)
 {
     uint32_t each = PIXELS;
-    while (each > 1 && round_up(pixels, each * LANES) >= 2 * round_up(pixels, each / 2 * LANES))
+    while (each > 1 &&
+           vk_round_up(pixels, each * LANES) >= 2 * vk_round_up(pixels, each / 2 * LANES))
         each /= 2;
     return each;
 }
@@ -113,7 +109,7 @@ enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, 
                     {conv->activation.function, each, channel_step(lowering, window.group_in),
                      window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
                      vk_conv_added_mode(conv), VECTORS}},
-        .invocations = tile_count * (round_up(pixels, each * LANES) / each),
+        .invocations = tile_count * (vk_round_up(pixels, each * LANES) / each),
         .cost = vk_conv_macs(conv)};
     INF_TRY(bind_operands(lowering, &dispatch, conv, tile_count, err));
     *out_built = vk_can_build(lowering, &dispatch);

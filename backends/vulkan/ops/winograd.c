@@ -35,8 +35,7 @@
 // pixels of VECTORS vectors of four channels.
 #define LANES    8u
 #define ELEMENTS 4u
-#define VECTORS  4u
-#define ACROSS   (VECTORS * 4)
+#define VECTORS  (VK_TILE_CHANNELS / 4)
 // The number of Winograd tiles that one work group of conv_tile.comp computes. All of them belong
 // to the same one of the matrices.
 #define UNIT (LANES * ELEMENTS)
@@ -104,11 +103,6 @@ bool vk_is_winograd(enum vk_shader_method method)
     return kinds[method].form.pairs != 0;
 }
 
-static uint32_t round_up(uint32_t count, uint32_t unit)
-{
-    return (count + unit - 1) / unit * unit;
-}
-
 // Chooses how many tiles each repetition computes. The parts are nearly equal, so that no
 // repetition is much smaller than the others.
 static void choose_parts(struct winograd *winograd, bool software)
@@ -120,15 +114,16 @@ static void choose_parts(struct winograd *winograd, bool software)
     size_t between = software ? BETWEEN_BYTES_SOFTWARE : BETWEEN_BYTES;
     uint32_t most = (uint32_t)INF_MAX(between / tile_bytes, (size_t)UNIT);
     uint32_t parts = (winograd->total + most - 1) / most;
-    winograd->part = round_up((winograd->total + parts - 1) / parts, unit);
-    // The matrices behind begin at an offset that any device can bind.
+    winograd->part = vk_round_up((winograd->total + parts - 1) / parts, unit);
+    // The matrices after the products begin behind the others, at an offset that any device can
+    // bind.
     winograd->in_bytes = (element * winograd->part * winograd->in_c + VK_SPAN_ALIGNMENT - 1) /
                          VK_SPAN_ALIGNMENT * VK_SPAN_ALIGNMENT;
     winograd->out_bytes = element * winograd->part * winograd->out_c;
     // A subgroup loads whole vectors of weights, so memory is reserved after the last ones.
-    size_t columns = tiled ? round_up(winograd->out_c, ACROSS) : winograd->out_c;
-    winograd->weight_bytes =
-        winograd->matrices * winograd->in_c * columns * sizeof(float) + (tiled ? LANES * 16 : 0);
+    size_t columns = tiled ? vk_round_up(winograd->out_c, VK_TILE_CHANNELS) : winograd->out_c;
+    winograd->weight_bytes = winograd->matrices * winograd->in_c * columns * sizeof(float) +
+                             (tiled ? VK_TILE_SPARE_BYTES : 0);
 }
 
 // Describes the convolution by the choice. Leaves the dispatches empty.
@@ -141,8 +136,8 @@ static void init_winograd(struct winograd *winograd, const struct vk_lowering *l
     *winograd = (struct winograd){.kind = kind,
                                   .pixels = pixels,
                                   .matrices = side * side,
-                                  .in_c = round_up(window->in_c, 4),
-                                  .out_c = round_up(window->out_c, 4),
+                                  .in_c = vk_round_up(window->in_c, 4),
+                                  .out_c = vk_round_up(window->out_c, 4),
                                   .tiles = {.tiles_h = (window->out_h + pixels - 1) / pixels,
                                             .tiles_w = (window->out_w + pixels - 1) / pixels,
                                             .in_h = window->in_h,
@@ -216,7 +211,8 @@ static enum inf_code bind_weights(struct vk_lowering *lowering, struct winograd 
     const struct vk_winograd_packing packing = {.weights = &conv->weights,
                                                 .form = &winograd->kind->form,
                                                 .rows = winograd->in_c,
-                                                .across = tiled ? ACROSS : winograd->out_c};
+                                                .across =
+                                                    tiled ? VK_TILE_CHANNELS : winograd->out_c};
     struct vk_dispatch *product = &winograd->product;
     size_t size_bytes = winograd->weight_bytes;
     if (winograd->kind->half)
@@ -253,7 +249,7 @@ static enum inf_code bind_tiles(struct vk_lowering *lowering, struct winograd *w
 {
     struct vk_dispatch *product = &winograd->product;
     uint32_t part = winograd->part, matrices = winograd->matrices;
-    uint32_t blocks = round_up(winograd->out_c, ACROSS) / ACROSS;
+    uint32_t blocks = vk_round_up(winograd->out_c, VK_TILE_CHANNELS) / VK_TILE_CHANNELS;
     *product = (struct vk_dispatch){
         .variant = {INF_SHADER_CONV_TILE,
                     {FN_NONE, ELEMENTS, 4, true, false, false, true, ADDED_NOTHING, VECTORS, true}},
@@ -261,8 +257,8 @@ static enum inf_code bind_tiles(struct vk_lowering *lowering, struct winograd *w
         .cost = (uint64_t)matrices * part * winograd->in_c * winograd->out_c};
     INF_TRY(bind_matrices(lowering, winograd, product, false, true, err));
     INF_TRY(bind_weights(lowering, winograd, conv, err));
-    INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros,
-                           NULL, err));
+    INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * VK_TILE_CHANNELS * sizeof(float),
+                           fill_zeros, NULL, err));
     // The product adds no residual, but its binding must not be empty, so bind scratch memory.
     INF_TRY(bind_matrices(lowering, winograd, product, false, true, err));
     const struct vk_window window = {.in_h = matrices,
