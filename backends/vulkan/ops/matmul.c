@@ -79,7 +79,8 @@ static enum inf_code emit_squares(struct vk_lowering *lowering, const struct vk_
     push.count = product->batch * ((push.m + 3) / 4) * ((push.n + 3) / 4);
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_MATMUL, {product->function, product->bias}},
-        .invocations = push.count};
+        .invocations = push.count,
+        .cost = (uint64_t)product->batch * push.m * push.n * push.k};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
     INF_TRY(vk_product_bind(lowering, &dispatch, product, false, false, err));
     return vk_emit_dispatch(lowering, &dispatch, err);

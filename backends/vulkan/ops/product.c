@@ -64,8 +64,6 @@ enum inf_code vk_product_bind(struct vk_lowering *lowering, struct vk_dispatch *
                               struct inf_error *err)
 {
     const struct inf_node *node = lowering->node;
-    const struct vk_product_push *push = &product->push;
-    dispatch->cost = (uint64_t)product->batch * push->m * push->n * push->k;
     INF_TRY(vk_bind_value(lowering, dispatch, node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, dispatch, node->inputs[1], err));
     // If there is no bias, bind another operand in its place, because the binding must not be

@@ -32,8 +32,8 @@ struct vk_product {
 enum inf_code vk_product_describe(const struct vk_lowering *lowering, struct vk_product *product,
                                   struct inf_error *err) INF_NODISCARD;
 
-// Binds the operands and the result to the dispatch of a shader, and sets its cost. `a_vector` and
-// `b_vector` say whether the shader reads vectors of four numbers of a and b.
+// Binds the operands and the result to the dispatch of a shader. `a_vector` and `b_vector` say
+// whether the shader reads vectors of four numbers of a and b.
 enum inf_code vk_product_bind(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               const struct vk_product *product, bool a_vector, bool b_vector,
                               struct inf_error *err) INF_NODISCARD;
