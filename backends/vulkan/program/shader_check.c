@@ -191,8 +191,6 @@ static enum inf_code try_sample(const struct check *check, struct vk_check_sampl
     double error = 0;
     *out_verdict = VERDICT_OTHER;
     INF_TRY(vk_program_compile_choice(&program, &check->gpu->base, &sample->segment, NULL, err));
-    program->device = &check->gpu->base;
-    program->slots = 1;
     enum inf_code code = INF_OK;
     if (needs_check(check, node, (const struct vk_program *)program)) {
         code = find_error(check, sample, program, &error, err);

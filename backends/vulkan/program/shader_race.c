@@ -414,8 +414,6 @@ static enum inf_code try_candidate(const struct race *race, uint32_t index, uint
     *time = (struct vk_shader_time){.error = -1};
     vk_shader_choice_print(candidate, time->name);
     INF_TRY(vk_program_compile_choice(&program, &race->gpu->base, &race->segment, candidate, err));
-    program->device = &race->gpu->base;
-    program->slots = 1;
     enum inf_code code = time_program(race, candidate, program, best_ns, time, err);
     if (time->wrong)
         exclude_shaders(race, candidate, program, time);
