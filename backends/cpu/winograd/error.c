@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/random.h"
 #include "proto/core/span.h"
 
 #define TILES       2 // number of tiles that are measured for each panel
@@ -27,10 +28,8 @@ struct sample {
 
 static void draw_inputs(const struct inf_winograd_conv *conv, struct sample *sample, uint32_t *seed)
 {
-    for (size_t i = 0; i < conv->copy_count; i++) {
-        *seed = *seed * 1664525u + 1013904223u;
-        sample->x[i] = (float)(*seed >> 8) / 8388608.0f - 1.0f;
-    }
+    for (size_t i = 0; i < conv->copy_count; i++)
+        sample->x[i] = inf_random_float(seed);
     const struct inf_winograd_in in = {.x = sample->x,
                                        .row_step = conv->side * conv->inputs,
                                        .pixel_step = conv->inputs,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/base/random.h"
 #include "backends/graph/pass/pass.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/device/memory.h"
@@ -214,12 +215,6 @@ void vk_check_sample_fini(struct vk_check_sample *sample)
 
 // --- drawing the inputs ---
 
-static uint32_t draw_bits(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
 static bool is_lowered(const struct vk_check_sample *sample, uint32_t value)
 {
     return sample->lowered != NULL && sample->lowered[value] &&
@@ -245,7 +240,7 @@ static uint32_t count_indices(const struct inf_graph *graph, uint32_t value)
 static void draw_floats(float *floats, size_t count, uint32_t *state, bool half)
 {
     for (size_t i = 0; i < count; i++) {
-        floats[i] = ((float)draw_bits(state) / (float)(1 << 23) - 1) * FLOAT_SPAN;
+        floats[i] = inf_random_float(state) * FLOAT_SPAN;
         if (half)
             floats[i] = inf_half_to_float(inf_half_from_float(floats[i]));
     }
@@ -262,7 +257,7 @@ static void draw_elements(const struct vk_check_sample *sample, uint32_t index, 
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        uint32_t bits = draw_bits(state);
+        uint32_t bits = inf_random_bits(state);
         uint64_t element = indices > 0 ? bits % indices : 1 + bits % INT_MOST;
         if (value->dtype == INF_DTYPE_BOOL)
             element = bits & 1;

@@ -11,6 +11,7 @@
 #include "backends/base/cancel.h"
 #include "backends/base/clock.h"
 #include "backends/base/half.h"
+#include "backends/base/random.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/ops/sample.h"
 #include "backends/vulkan/ops/winograd.h"
@@ -72,10 +73,8 @@ struct race {
 static void draw_floats(float *floats, size_t count, uint32_t seed)
 {
     uint32_t state = 12345 + seed;
-    for (size_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        floats[i] = (float)(state >> 8) / (float)(1 << 23) - 1;
-    }
+    for (size_t i = 0; i < count; i++)
+        floats[i] = inf_random_float(&state);
 }
 
 static enum inf_code no_memory(struct inf_error *err)
