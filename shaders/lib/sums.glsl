@@ -1,7 +1,8 @@
-// Sums of many numbers. A plain sum loses the digits of each term below those of the sum so far; of
-// a hundred thousand terms of equal size that is up to half a percent, all in one direction.
-// Here `lost` carries these digits to the next term (Kahan). Both begin at 0. Sums that are not
-// finite lose nothing, so that an infinity stays one.
+// Sums of many numbers by Kahan's algorithm. An addition rounds away the last digits of the term if
+// the sum so far is much larger. Of a hundred thousand terms of equal size, a plain sum loses up to
+// half a percent, because all roundings may have the same direction. Here `lost` carries the lost
+// digits to the next addition. The caller sets `sum` and `lost` to 0 before the first term. If the
+// sum is not finite, `lost` is 0, so that an infinite sum does not become NaN.
 bvec4 are_finite(vec4 value)
 {
     return lessThan(floatBitsToUint(value) & uvec4(0x7fffffffu), uvec4(0x7f800000u));

@@ -1,7 +1,7 @@
 // What both transforms of Winograd's algorithm share, for a 3x3 convolution with stride 1 in the
 // form F(PIXELS) of backends/base/winograd.h. A tile has PIXELS x PIXELS results. They are computed
-// from SIDE x SIDE pixels, each of which is in one of SIDE * SIDE matrices. Loops over them run to
-// the bounds of F(4), so that the compiler can unroll them before it knows PIXELS.
+// from SIDE x SIDE pixels, whose transform has one number in each of SIDE * SIDE matrices. Loops
+// over them run to the bounds of F(4), so that the compiler can unroll them before it knows PIXELS.
 layout(constant_id = 1) const uint PIXELS = 4; // 2 or 4
 
 const uint SIDE = PIXELS + 2;

@@ -87,8 +87,8 @@ static bool can_use_blocks(const struct vk_conv *conv)
 static const struct vk_shader_choice shared_sizes[] = {
     {VK_BY_BLOCKS, 4, 2, 4}, {VK_BY_BLOCKS, 4, 2, 8}, {VK_BY_BLOCKS_F16, 4, 2, 4}};
 
-// The sums of blocks are shared if there are fewer blocks than this, which do not keep a GPU busy,
-// and if each sum has at least this many terms. Both numbers are guesses.
+// Work groups share the sums of a block only if there are fewer blocks than this, because so few do
+// not keep a GPU busy, and if each sum has at least this many terms. Both numbers are guesses.
 #define SHARED_BLOCKS_MAX 128u
 #define SHARED_TERMS_MIN  256u
 

@@ -40,17 +40,24 @@ enum inf_code vk_emit_matrices(struct vk_lowering *lowering, struct vk_conv *con
 enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                             const struct vk_shader_choice *choice, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;
-// Returns the variant of conv_block.comp, in 16 bits or not, or of conv_matrix.comp that computes a
-// product of two tensors with the sizes of the choice. Constants VK_PAIR_A_VECTOR and
-// VK_PAIR_B_VECTOR say whether it reads vectors of a and of b.
+
+// The constants of a variant for products of two tensors that are 1 if the shader reads vectors of
+// four numbers of a or of b.
 #define VK_PAIR_A_VECTOR 2
 #define VK_PAIR_B_VECTOR 6
+
+// Returns the variant of conv_block.comp, in 16 bits or not, or of conv_matrix.comp that computes a
+// product of two tensors with the sizes of the choice.
 struct vk_variant vk_pair_variant(const struct vk_gpu *gpu, const struct vk_product *product,
                                   const struct vk_shader_choice *choice);
-// Sets the push constants, the invocations and the cost of the dispatch of that variant.
+
+// Sets the push constants, the invocations and the cost of a dispatch with the variant that
+// vk_pair_variant() returns.
 void vk_pair_set_size(struct vk_dispatch *dispatch, const struct vk_gpu *gpu,
                       const struct vk_product *product, const struct vk_shader_choice *choice);
-// Emits a product of two tensors by that variant.
+
+// Emits a product of two tensors with the variant that vk_pair_variant() returns. If the driver
+// cannot build it, emits nothing and sets *out_built to false.
 enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
                            const struct vk_shader_choice *choice, bool *out_built,
                            struct inf_error *err) INF_NODISCARD;

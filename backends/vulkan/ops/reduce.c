@@ -24,8 +24,8 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
         *dispatch = shared;
 }
 
-// Checks the loops of a row of so many iterations, which the subgroup shares if the dispatch has
-// the shader `by_rows`.
+// Returns INF_UNSUPPORTED if an invocation would make too many iterations. A row takes `iterations`
+// of them. If the shader of the dispatch is `by_rows`, the invocations of a subgroup share them.
 static enum inf_code need_row_loops(const struct vk_lowering *lowering,
                                     const struct vk_dispatch *dispatch, uint32_t by_rows,
                                     uint64_t iterations, struct inf_error *err)

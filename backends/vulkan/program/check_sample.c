@@ -26,8 +26,8 @@
 // The largest finite 16-bit float.
 #define HALF_LARGEST 65504.0f
 
-// Of a step whose results jump, such as a rounding, one of JUMPS results may differ: a small error
-// before a jump becomes a large one.
+// If a node rounds or compares, a small error of an operand can change a result by much. Of such
+// steps, one result and another one in JUMPS may have large errors.
 #define JUMPS 32u
 
 static enum inf_code no_memory(struct inf_error *err)
@@ -62,7 +62,7 @@ static struct inf_shape shorten_shape(const struct copy *copy, const struct inf_
 }
 
 // Copies operand `input` of a node, unless it was copied before. The table of a gather becomes an
-// input, because a large table would not be shortened otherwise.
+// input even if it is a constant, because constants are not shortened and tables may be large.
 static enum inf_code copy_operand(struct copy *copy, const struct inf_node *node, uint32_t input,
                                   struct inf_error *err)
 {
@@ -104,7 +104,7 @@ static enum inf_code copy_node(struct copy *copy, uint32_t index, struct inf_err
     copy->sample->pinned[mine] = copy->from->pinned != NULL && copy->from->pinned[index];
     if (inf_shape_infer_node(graph, mine, err) == INF_OK)
         return INF_OK;
-    // The same for every reason: these shapes cannot be used.
+    // Whatever failed, the step cannot be computed with these shapes.
     return inf_fail(err, INF_UNSUPPORTED, "vulkan: node '%s' has no smaller shapes", node->name);
 }
 
@@ -301,6 +301,7 @@ enum inf_code vk_check_sample_draw(struct vk_check_sample *sample, void *bytes,
 
 // --- comparing results ---
 
+// Returns true if a small error of an operand can change a result of the node by much.
 static bool may_jump_at(const struct inf_node *node)
 {
     switch (node->op) {
@@ -328,20 +329,21 @@ static bool may_jump_at(const struct inf_node *node)
     }
 }
 
-// Returns true if the results are bytes that stand for real numbers: a rounding may differ by one.
+// Returns true if the results are real numbers that were rounded to bytes. They may differ by one,
+// because a small error can change the direction of a rounding.
 static bool is_quantized(const struct inf_node *node)
 {
     return node->op == INF_OP_QCONV2D || node->op == INF_OP_QMATMUL ||
            node->op == INF_OP_QUANTIZE || node->op == INF_OP_QBINARY;
 }
 
-// What the results of a node were compared with so far.
+// What the comparison of the results of a step has found so far.
 struct comparison {
+    double most;        // largest error of a correct result
     double error;       // largest error
-    double next;        // largest error if the results that may differ are left out
+    double next;        // largest error that does not exceed `most`
     size_t count;       // number of compared results
     size_t differences; // number of results whose error exceeds `most`
-    double most;
 };
 
 static void add_error(struct comparison *comparison, double error)
@@ -353,6 +355,7 @@ static void add_error(struct comparison *comparison, double error)
         comparison->next = fmax(comparison->next, error);
 }
 
+// Returns the mean magnitude of the finite numbers.
 static double mean_size(const float *wanted, size_t count)
 {
     double sum = 0;
@@ -368,7 +371,6 @@ static double mean_size(const float *wanted, size_t count)
 static void compare_floats(struct comparison *comparison, const void *got, bool half,
                            const float *wanted, size_t count)
 {
-    // Rounding to 16 bits keeps 11 bits of the 24 of a float.
     const double mean = mean_size(wanted, count) + 1e-6;
     for (size_t i = 0; i < count; i++) {
         double y = half ? (double)inf_half_to_float(((const uint16_t *)got)[i])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small copy of one step of a program, with random inputs: what a check of shaders computes on a
-// GPU and on the reference device.
+// A sample: a small copy of one step of a program, with random inputs. A check of shaders computes
+// it on a GPU and on the reference device, and compares the results.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_CHECK_SAMPLE_H
 #define INF_BACKENDS_VULKAN_PROGRAM_CHECK_SAMPLE_H
 
@@ -8,11 +8,11 @@
 
 struct inf_evaluator;
 
-// The most nodes of a step.
+// The most nodes of a step that can be checked.
 #define VK_CHECK_NODES_MAX 32u
-// The work of a usual sample, as inf_node_work() counts it: at most some 10 ms on the reference
-// device. A step that cannot be made so small, such as a layer with many weights, may have a sample
-// with the second limit.
+// The most work of a usual sample, as inf_node_work() counts it: about 10 ms on the reference
+// device. The second limit is for steps that cannot be made so small, such as a layer with many
+// weights.
 #define VK_CHECK_WORK_USUAL ((uint64_t)2 << 20)
 #define VK_CHECK_WORK_MAX   ((uint64_t)32 << 20)
 // The most bytes of all tensors of a sample that are not constants, together.
@@ -46,18 +46,17 @@ enum inf_code vk_check_sample_init(struct vk_check_sample *sample,
 void vk_check_sample_fini(struct vk_check_sample *sample);
 
 // Draws the inputs, and writes them to `bytes` as the device reads them. All other bytes become
-// 0xff, so that a result that is not written is not a number. Call it after the sample was
-// compiled, because the inputs become constants of the graph.
+// 0xff, so that a float that the device does not write is NaN. The caller compiles the sample
+// before, because the inputs become constants of the graph.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code vk_check_sample_draw(struct vk_check_sample *sample, void *bytes,
                                    struct inf_error *err) INF_NODISCARD;
 
 // Computes the results with `oracle`, and compares them with those in `bytes`, which the device
-// wrote. *out_error is the largest error, as VK_CHECK_ERROR_MAX describes it; infinity for a result
-// that is not a number, and for a wrong integer. Results that are not finite on the oracle are not
-// compared. If a node rounds or compares, a few results may have errors above `most`, which then do
-// not count.
+// wrote. *out_error is the largest error, as VK_CHECK_ERROR_MAX describes it. The error of a NaN or
+// of a wrong integer is infinity. Results that are not finite on the oracle are not compared. If a
+// node of the step rounds or compares, a few errors above `most` are left out.
 //
 // INF_UNSUPPORTED  the oracle cannot compute the step.
 enum inf_code vk_check_sample_compare(struct vk_check_sample *sample,

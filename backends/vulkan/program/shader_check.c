@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the steps of a program whose variants were not checked, and compiles and runs a sample of
-// each (check_sample.h). The sample must have chosen the same variants, because the choice may
-// depend on shapes; if it has not, a sample of another size is tried.
+// Finds the steps of a program with variants that were not checked, and compiles and runs a sample
+// of each (check_sample.h). The choice of variants may depend on shapes. If a sample has other
+// variants than its step, a sample of another size is tried.
 #include "backends/vulkan/program/shader_check.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 #include "backends/vulkan/program/check_sample.h"
 #include "backends/vulkan/program/lower_step.h"
 
-// By how much the axes of a sample are shorter. Samples that are small enough are tried, the
-// largest first, at most SAMPLES_MAX of them.
+// How many times shorter the axes of a sample are. Of the samples that are small enough, the
+// SAMPLES_MAX largest ones are tried, the largest first.
 static const uint32_t scales[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 1024};
 #define SAMPLES_MAX 2u
 
@@ -136,7 +136,7 @@ static bool needs_check(const struct check *check, uint32_t node, const struct v
     return needs;
 }
 
-// What became of a check.
+// The result of the check of a step.
 enum verdict {
     VERDICT_NONE,  // no sample was small enough
     VERDICT_OTHER, // the samples cannot be computed, or have other variants
@@ -300,7 +300,7 @@ static bool find_ends(struct check *check)
     return true;
 }
 
-// Checks all steps, one after the other, until the time is over.
+// Checks the steps, one after the other. Begins no further check after checks.time_max_ns.
 static enum inf_code check_steps(struct check *check, struct inf_error *err) INF_MAY_BLOCK
 {
     uint64_t begin_ns = inf_clock_ns();

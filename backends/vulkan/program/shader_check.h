@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks shaders before a program uses them for the first time: some drivers are known to compile
-// shaders that compute wrongly. Each step with a variant that was not checked on this driver is
-// computed from random numbers, in small, and compared with the reference device. Variants that
-// compute wrongly are excluded. Shaders that a race compared (shader_race.h) are not checked again.
+// Checks shaders before a program uses them for the first time, because some drivers compile
+// shaders that compute wrongly. For each step with a variant that was not checked on this driver,
+// the GPU computes a sample (check_sample.h), and the results are compared with those of the
+// reference device. Variants that compute wrongly are excluded. Shaders that a race compared
+// (shader_race.h) are not checked again.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
 #define INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
 

@@ -126,9 +126,9 @@ Test(vulkan_rows, are_made_by_one_invocation_where_subgroups_cannot_add)
 
 // --- sums of many terms ---
 
-// The first is the most that a device has to compute itself, even if an invocation has no more than
-// 65,535 iterations of loops. llvmpipe computes rows of the second length wrongly, unless they are
-// left to another device.
+// Numbers of terms. A normalization takes three iterations for each term. llvmpipe runs at most
+// 65,535 iterations of an invocation, which is enough for the first length. It would compute rows
+// of the second length wrongly, so the backend leaves them to another device.
 static const int64_t lengths[] = {21001, 100003};
 
 // y = op(x) along the axis of `terms` elements of x [1, terms, 4].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that the vulkan backend computes with Winograd's algorithm, by the rule or because a
-// race chose it. Results must equal the results of the reference device `ref`.
+// Convolutions that the vulkan backend computes with Winograd's algorithm, because the rule or a
+// race chose it. Results must agree with those of the reference device `ref`.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
