@@ -65,16 +65,16 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
 {
     struct vk_window window = conv->window;
     bool split = group->splits > 1;
-    struct vk_dispatch sum,
-        dispatch = {.variant = {group->shader,
-                                {split ? FN_NONE : conv->activation.function, group->pixels,
-                                 window.in_c % 4 == 0, window.out_c % 4 == 0, conv->transposed,
-                                 !split && conv->activation.prelu, conv->one_tap,
-                                 split ? ADDED_NOTHING : vk_conv_added_mode(conv),
-                                 group->last_constant, group->next_constant, group->matrices.m,
-                                 group->matrices.n, group->matrices.k},
-                                .group_size = group->invocations},
-                    .cost = vk_conv_macs(conv)};
+    struct vk_dispatch sum = {0};
+    struct vk_dispatch dispatch = {
+        .variant = {group->shader,
+                    {split ? FN_NONE : conv->activation.function, group->pixels,
+                     window.in_c % 4 == 0, window.out_c % 4 == 0, conv->transposed,
+                     !split && conv->activation.prelu, conv->one_tap,
+                     split ? ADDED_NOTHING : vk_conv_added_mode(conv), group->last_constant,
+                     group->next_constant, group->matrices.m, group->matrices.n, group->matrices.k},
+                    .group_size = group->invocations},
+        .cost = vk_conv_macs(conv)};
     INF_TRY(vk_conv_bind_operands(lowering, &dispatch, conv, err));
     vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_read_through_view(lowering, &dispatch, 1, true);

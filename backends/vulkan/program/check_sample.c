@@ -26,8 +26,8 @@
 // The largest finite 16-bit float.
 #define HALF_LARGEST 65504.0f
 
-// If a node rounds or compares, a small error of an operand can change a result by much. Of such
-// steps, one result and another one in JUMPS may have large errors.
+// If a node rounds or compares, a small error of an operand can change a result by much. Of the
+// results of such a step, one and another one in JUMPS may have large errors.
 #define JUMPS 32u
 
 static enum inf_code no_memory(struct inf_error *err)
