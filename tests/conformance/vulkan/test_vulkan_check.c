@@ -36,13 +36,7 @@ static struct inf_device *open_checked(const char *cache_directory)
                                                .cache_directory = cache_directory,
                                                .shader_oracle = inf_ref_evaluator(),
                                                .check_software = true};
-    struct inf_device *device = NULL;
-    struct inf_error err = {0};
-    if (inf_vulkan_backend.probe() == 0)
-        cr_skip_test("no Vulkan driver finds a device");
-    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, &err), INF_OK, "%s",
-                 err.text);
-    return device;
+    return vulkan_open_with(&options);
 }
 
 static uint64_t read_count(const struct inf_device *device, enum inf_device_count count)
@@ -123,17 +117,24 @@ static struct inf_graph *make_graph(void)
     return graph;
 }
 
-// Runs the model on the device and on `ref`, and compares. Returns what the run on the device did.
-static struct graph_run expect_right(struct inf_device *device)
+// Runs a graph with one result of `count` elements on the device and on `ref`, and compares.
+// Returns what the run on the device did.
+static struct graph_run expect_agrees(struct inf_device *device, struct inf_graph *(*make)(void),
+                                      size_t count)
 {
     static float x[ELEMENTS + 64], got[ELEMENTS + 64], wanted[ELEMENTS + 64];
     for (size_t i = 0; i < ELEMENTS; i++)
         x[i] = (float)(i * 7919 % 61) / 30 - 1;
-    run_beside_ref(make_graph(), NULL, INF_PRECISION_FP32, (const void *[]){x}, (void *[]){wanted});
-    struct graph_run run = run_beside_ref(make_graph(), device, INF_PRECISION_FP32,
-                                          (const void *[]){x}, (void *[]){got});
-    expect_near(got, wanted, ELEMENTS / 4, 1e-5f, "softmax");
+    run_beside_ref(make(), NULL, INF_PRECISION_FP32, (const void *[]){x}, (void *[]){wanted});
+    struct graph_run run =
+        run_beside_ref(make(), device, INF_PRECISION_FP32, (const void *[]){x}, (void *[]){got});
+    expect_near(got, wanted, count, 1e-5f, "y");
     return run;
+}
+
+static struct graph_run expect_right(struct inf_device *device)
+{
+    return expect_agrees(device, make_graph, ELEMENTS / 4);
 }
 
 // Returns why the device declines the node called `name`; "" if it does not.
@@ -200,9 +201,7 @@ Test(vulkan_check, a_wrong_shader_is_used_if_nothing_is_checked)
 Test(vulkan_check, a_software_device_is_trusted_unless_told_otherwise)
 {
     const struct inf_device_options options = {.slots = 1, .shader_oracle = inf_ref_evaluator()};
-    struct inf_device *device = vulkan_open(NULL);
-    inf_device_unref(&device);
-    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, NULL), INF_OK);
+    struct inf_device *device = vulkan_open_with(&options);
     cr_assert_eq(inf_device_info(device)->kind, INF_DEVICE_SOFTWARE);
     expect_right(device);
     cr_expect_eq(read_count(device, INF_COUNT_SHADERS_CHECKED), 0u);
@@ -281,23 +280,10 @@ static struct inf_graph *make_fused(void)
     return graph;
 }
 
-// Runs the fused graph on a device, and compares with `ref`.
-static struct graph_run expect_fused_right(struct inf_device *device)
-{
-    static float x[ELEMENTS + 64], got[ELEMENTS + 64], wanted[ELEMENTS + 64];
-    for (size_t i = 0; i < ELEMENTS; i++)
-        x[i] = (float)(i * 7919 % 61) / 30 - 1;
-    run_beside_ref(make_fused(), NULL, INF_PRECISION_FP32, (const void *[]){x}, (void *[]){wanted});
-    struct graph_run run = run_beside_ref(make_fused(), device, INF_PRECISION_FP32,
-                                          (const void *[]){x}, (void *[]){got});
-    expect_near(got, wanted, ELEMENTS, 1e-5f, "sum");
-    return run;
-}
-
 Test(vulkan_check, fused_steps_are_checked_whole)
 {
     struct inf_device *device = open_checked(NULL);
-    struct graph_run run = expect_fused_right(device);
+    struct graph_run run = expect_agrees(device, make_fused, ELEMENTS);
     cr_expect_eq(run.steps, 2u, "%s", run.kernels);
     cr_expect_eq(read_count(device, INF_COUNT_SHADERS_CHECKED), 2u, "%s", run.kernels);
     cr_expect_eq(read_count(device, INF_COUNT_SHADERS_UNCHECKED), 0u);
@@ -308,7 +294,7 @@ Test(vulkan_check, a_model_loads_even_if_all_shaders_are_wrong)
 {
     struct inf_device *device = open_checked(NULL);
     ((struct vk_gpu *)device)->checks.error_max = -1; // no result is near enough
-    struct graph_run run = expect_fused_right(device);
+    struct graph_run run = expect_agrees(device, make_fused, ELEMENTS);
     cr_expect_eq(read_count(device, INF_COUNT_SHADERS_CHECKED), 0u);
     cr_expect_gt(read_count(device, INF_COUNT_SHADERS_WRONG), 4u);
     cr_expect_eq(run.steps, 5u, "%s", run.kernels);

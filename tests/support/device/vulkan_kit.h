@@ -11,16 +11,21 @@
 #include "backends/vulkan/vulkan.h"
 
 // Opens the first Vulkan device. Skips the test if there is no driver.
-static inline struct inf_device *vulkan_open(const char *cache_directory)
+static inline struct inf_device *vulkan_open_with(const struct inf_device_options *options)
 {
-    struct inf_device_options options = {.slots = 2, .cache_directory = cache_directory};
     struct inf_device *device = NULL;
     struct inf_error err = {0};
     if (inf_vulkan_backend.probe() == 0)
         cr_skip_test("no Vulkan driver finds a device");
-    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, &err), INF_OK, "%s",
+    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, options, &err), INF_OK, "%s",
                  err.text);
     return device;
+}
+
+static inline struct inf_device *vulkan_open(const char *cache_directory)
+{
+    const struct inf_device_options options = {.slots = 2, .cache_directory = cache_directory};
+    return vulkan_open_with(&options);
 }
 
 // Gives a device records of races that hold no winners.
