@@ -340,6 +340,37 @@ Test(vulkan_check, large_steps_are_checked_in_small)
     inf_device_unref(&device);
 }
 
+#define ROWS    40000
+#define COLUMNS 64
+
+// y = the last row of x. The index is a constant, and a sample has fewer rows, because x has more
+// bytes than a sample may have.
+static struct inf_graph *make_last_row(void)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err = {0};
+    uint32_t x = add_input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, COLUMNS));
+    add_output(graph, "y", node(graph, INF_OP_GATHER, "gather", x, ints(graph, ROWS - 1)));
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
+    return graph;
+}
+
+Test(vulkan_check, a_shader_is_not_wrong_if_a_sample_has_an_invalid_index)
+{
+    struct inf_device *device = open_checked(NULL);
+    float *x = calloc((size_t)ROWS * COLUMNS + 64, sizeof *x), y[COLUMNS + 64] = {0};
+    cr_assert_not_null(x);
+    x[(size_t)ROWS * COLUMNS - 1] = 3;
+    struct graph_run run = run_beside_ref(make_last_row(), device, INF_PRECISION_FP32,
+                                          (const void *[]){x}, (void *[]){y});
+    cr_expect_eq(y[COLUMNS - 1], 3.0f);
+    cr_expect_not_null(strstr(run.kernels, "gather"), "%s", run.kernels);
+    cr_expect_eq(read_count(device, INF_COUNT_SHADERS_WRONG), 0u);
+    cr_expect_eq(read_count(device, INF_COUNT_SHADERS_UNCHECKED), 1u);
+    free(x);
+    inf_device_unref(&device);
+}
+
 // --- checks that fail for other reasons ---
 
 Test(vulkan_check, a_device_lost_during_a_check_fails_the_compilation)
