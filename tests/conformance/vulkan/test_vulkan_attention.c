@@ -372,7 +372,7 @@ Test(vulkan_attention, is_chosen_by_the_winners_that_were_known_when_the_compila
     inf_device_unref(&device);
 }
 
-// There is one race for each of the two products, and one for the attention.
+// The segment has three races: one for each of the two products, and one for the attention.
 Test(vulkan_attention, is_raced_when_a_segment_is)
 {
     struct inf_device *device = open_with_races();

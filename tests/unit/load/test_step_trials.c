@@ -188,7 +188,7 @@ Test(step_trials, end_with_the_daemon)
     inf_served_unref(&served);
     (void)poll(NULL, 0, 100);
     inf_model_store_destroy(&store);
-    // A trial that has not begun ends too.
+    // The end of the store also ends a trial that has not begun.
     store = make_plain_store(8);
     served = load_model(store, "m", false);
     inf_served_unref(&served);
