@@ -144,6 +144,18 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+// Sends requests until the GPU, which was lost, is created again and computes one.
+static void wait_until_back(void)
+{
+    bool back = false;
+    for (int tries = 0; tries < 1000 && !back; tries++) {
+        back = strcmp(served_by(""), "vulkan0") == 0;
+        if (!back)
+            pause_ms(20);
+    }
+    cr_assert(back, "the device was not created again");
+}
+
 Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_anew)
 {
     struct vulkan_faults *faults = start_on_gpu();
@@ -158,13 +170,7 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
     inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
     cr_assert_str_neq(served_by(""), "vulkan0");
     faults->wait = 0;
-    bool back = false;
-    for (int tries = 0; tries < 1000 && !back; tries++) {
-        back = strcmp(served_by(""), "vulkan0") == 0;
-        if (!back)
-            pause_ms(20);
-    }
-    cr_assert(back, "the device was not created again");
+    wait_until_back();
     cr_assert_str_eq(find_health("vulkan0"), "ok");
     cr_assert_geq(faults->devices, 2u);
     cr_assert_str_eq(served_by("vulkan0"), "vulkan0");
@@ -198,13 +204,7 @@ Test(serving_vulkan, an_answer_during_the_loss_of_the_device_comes_soon)
                lost_ms);
         cr_expect_lt(lost_ms, LOSS_MS_MAX);
         faults->wait = 0;
-        bool back = false;
-        for (int tries = 0; tries < 1000 && !back; tries++) {
-            back = strcmp(served_by(""), "vulkan0") == 0;
-            if (!back)
-                pause_ms(20);
-        }
-        cr_assert(back, "the device was not created again");
+        wait_until_back();
     }
     stop_server();
 }
