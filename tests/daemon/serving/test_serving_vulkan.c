@@ -40,7 +40,7 @@ static void stop_server(void)
     inf_fixture_stop(&fixture);
 }
 
-// Starts the daemon with its log going to `log`, and one more argument, which may be NULL.
+// Starts the daemon, which logs to the file `log`, with one more argument; NULL: none.
 static void start_logged(const char *log, const char *argument)
 {
     const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
@@ -56,6 +56,7 @@ static void start_logged(const char *log, const char *argument)
     inf_raw_open(&raw, fixture.socket);
 }
 
+// Returns true if a line of the log contains `wanted`.
 static bool has_line(const char *log, const char *wanted)
 {
     char line[1024];
@@ -184,8 +185,8 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// The most milliseconds of an answer during the loss of the device. It is far above what the loss
-// costs, because the machine may be busy.
+// The most milliseconds from a request to its answer while the device is lost. The limit is far
+// above the usual time, because the machine may be busy.
 #define LOSS_MS_MAX 5000
 
 Test(serving_vulkan, an_answer_during_the_loss_of_the_device_comes_soon)
@@ -324,7 +325,7 @@ Test(serving_vulkan, a_model_on_a_gpu_is_compiled_for_the_device_that_takes_over
     close(mkstemp(log));
     struct vulkan_faults *faults = vulkan_faults_install();
     start_logged_on_gpu(log, NULL);
-    // On the cpu device, the model needs no other one.
+    // A model on the cpu device is compiled for no other device.
     cr_expect(!has_line(log, "stands by"));
     place_model();
     cr_expect(stands_by(log, 60000));
@@ -401,7 +402,7 @@ static void serve_without(const char *log)
     stop_server();
 }
 
-// Asserts that the log says `wanted`, and removes it.
+// Removes the log, and asserts that a line of it contains `wanted`.
 static void expect_line(const char *log, const char *wanted)
 {
     bool found = has_line(log, wanted);
