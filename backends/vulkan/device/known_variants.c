@@ -50,17 +50,18 @@ void vk_known_variants_add(struct vk_known_variants *known, const struct vk_vari
 
 // --- encoding the set in a file: the number of hashes, then the hashes ---
 
-size_t vk_known_variants_bytes(const struct vk_known_variants *known)
-{
-    return (1 + (size_t)known->count) * sizeof(uint64_t);
-}
-
-void vk_known_variants_write(const struct vk_known_variants *known, void *bytes)
+char *vk_known_variants_encode(const struct vk_known_variants *known, size_t room, size_t *out_size)
 {
     uint64_t count = known->count;
+    size_t size = (1 + count) * sizeof(count);
+    char *bytes = malloc(size + room);
+    if (bytes == NULL)
+        return NULL;
     memcpy(bytes, &count, sizeof(count));
     if (count > 0)
-        memcpy((char *)bytes + sizeof(count), known->hashes, count * sizeof(uint64_t));
+        memcpy(bytes + sizeof(count), known->hashes, count * sizeof(count));
+    *out_size = size;
+    return bytes;
 }
 
 size_t vk_known_variants_read(struct vk_known_variants *known, const void *bytes, size_t size)

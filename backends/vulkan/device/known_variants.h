@@ -29,11 +29,10 @@ bool vk_known_variants_has(const struct vk_known_variants *known, const struct v
 // Adds a variant. Does nothing if memory is exhausted or the set has VK_KNOWN_VARIANTS_MAX members.
 void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant);
 
-// Returns the size of the encoded set in bytes.
-size_t vk_known_variants_bytes(const struct vk_known_variants *known);
-
-// Writes the encoded set, vk_known_variants_bytes() bytes.
-void vk_known_variants_write(const struct vk_known_variants *known, void *bytes);
+// Returns the encoded set, *out_size bytes, followed by `room` unused bytes; NULL if there is no
+// memory. The caller frees the bytes.
+char *vk_known_variants_encode(const struct vk_known_variants *known, size_t room,
+                               size_t *out_size);
 
 // Reads the set from the start of `size` bytes of a file. Returns the number of bytes read; 0 if
 // they are not valid.

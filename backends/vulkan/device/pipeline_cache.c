@@ -124,20 +124,6 @@ enum inf_code vk_pipeline_cache_load(struct vk_device *device, struct inf_error 
     return INF_OK;
 }
 
-// Copies the hashes of the variants in the cache to a new memory block, with `room` free bytes
-// after them for the driver's data. The caller frees the block.
-static char *copy_names(struct vk_device *device, size_t room, size_t *out_size)
-{
-    inf_mutex_lock(&device->pipeline_mutex);
-    size_t size = vk_known_variants_bytes(&device->known);
-    char *names = malloc(size + room);
-    if (names != NULL)
-        vk_known_variants_write(&device->known, names);
-    inf_mutex_unlock(&device->pipeline_mutex);
-    *out_size = size;
-    return names;
-}
-
 void vk_pipeline_cache_store(struct vk_device *device)
 {
     size_t size = 0;
@@ -151,7 +137,9 @@ void vk_pipeline_cache_store(struct vk_device *device)
         size > VK_CACHE_FILE_BYTES_MAX)
         return;
     size_t names;
-    char *payload = copy_names(device, size, &names);
+    inf_mutex_lock(&device->pipeline_mutex);
+    char *payload = vk_known_variants_encode(&device->known, size, &names);
+    inf_mutex_unlock(&device->pipeline_mutex);
     // If another thread has created pipelines meanwhile, the driver's data may have grown and not
     // fit. Then nothing is stored here; the other thread stores the cache later.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,

@@ -67,13 +67,9 @@ void vk_shader_checks_store(struct vk_gpu *gpu)
     char *copy = NULL;
     size_t size = 0;
     inf_mutex_lock(&checks->mutex);
-    if (checks->changed) {
-        size = vk_known_variants_bytes(&checks->right);
-        copy = malloc(size);
-        if (copy != NULL)
-            vk_known_variants_write(&checks->right, copy);
-        checks->changed = false;
-    }
+    if (checks->changed)
+        copy = vk_known_variants_encode(&checks->right, 0, &size);
+    checks->changed = false;
     inf_mutex_unlock(&checks->mutex);
     if (copy != NULL)
         vk_cache_file_write(gpu, VK_CACHE_CHECKED, copy, size);
