@@ -29,7 +29,8 @@
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 // llvmpipe ends the loops of an invocation after 65,535 iterations of all of them together, without
-// an error (LP_MAX_TGSI_LOOP_ITERATIONS). A few iterations are left to loops that are not counted.
+// an error (LP_MAX_TGSI_LOOP_ITERATIONS). The limit here leaves some iterations to loops that the
+// lowerings do not count.
 #define SOFTWARE_LOOPS_MAX 65000u
 
 static enum inf_code vulkan_prepare(const struct inf_device_options *options, struct inf_error *err)
@@ -286,7 +287,7 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     inf_mutex_init(&gpu->device_mutex);
     inf_cond_init(&gpu->device_made);
     vk_broken_variants_init(gpu);
-    // Mesa tests its software devices, and computing with them takes long.
+    // Software devices are checked on request only: Mesa tests them, and checks of them take long.
     bool trusted = gpu->base.info.kind == INF_DEVICE_SOFTWARE && !options->check_software;
     vk_shader_checks_init(gpu, trusted ? NULL : options->shader_oracle);
     vk_fused_shaders_init(&gpu->fused_shaders, inf_glsl_available());

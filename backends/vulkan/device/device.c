@@ -134,9 +134,9 @@ bool vk_device_abandoned(const struct vk_device *device)
 
 // --- submitting command buffers, and waiting for them ---
 
-// Submits to a queue. The first submission of a run after a transfer has finished waits for its
-// timeline, which is already reached: without this wait, the writes of another queue would not be
-// visible to shaders. Later submissions to the same queue need no wait of their own.
+// Submits to a queue. After a transfer has finished, the next submission of a run waits for the
+// timeline of transfers. Its value is reached already, but without this wait, shaders would not see
+// what another queue has written. Later submissions to the same queue need no wait of their own.
 static enum inf_code submit_to(struct vk_device *device, struct vk_queue *queue,
                                VkCommandBuffer commands, uint64_t *out_value, struct inf_error *err)
 {

@@ -22,11 +22,12 @@ _Static_assert(STATUS_BINDING == 2 * VK_BINDINGS_MAX, "behind the views");
 
 // A queue of a device, with a timeline that counts its submissions.
 struct vk_queue {
-    VkQueue queue; // constant after creation; VK_NULL_HANDLE: the device has no such queue
-    VkSemaphore timeline;
+    VkQueue queue;          // constant after creation; VK_NULL_HANDLE: the device has no such queue
+    VkSemaphore timeline;   // constant after creation
     struct inf_mutex mutex; // guards calls with `queue`, and the following members
     uint64_t submitted;     // the timeline reaches this value when all submissions are done
-    // Of the queue of runs: the value of the timeline of transfers for which it has waited.
+    // Only for the queue `runs`: the value of the timeline of `transfers` that a submission has
+    // waited for.
     uint64_t awaited;
 };
 
@@ -51,7 +52,8 @@ struct vk_device {
     bool (*evict)(struct vk_device *device);
 
     struct vk_queue runs;
-    // For transfers of weights, on GPUs that copy while they compute. Without it, they use `runs`.
+    // For transfers of weights, on GPUs that copy while they compute. On other GPUs, transfers use
+    // the queue `runs`.
     struct vk_queue transfers;
     _Atomic uint64_t transferred; // value of the timeline of transfers that is known to be reached
 
@@ -97,22 +99,22 @@ bool vk_device_abandoned(const struct vk_device *device);
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
                                uint64_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Submits a command buffer that only copies, whose pool is of the family gpu->transfer_family. Runs
-// that are submitted after vk_device_wait_transfer() see what it copied.
+// Submits a command buffer that only copies. Its pool belongs to the family gpu->transfer_family.
+// Runs that are submitted after vk_device_wait_transfer() see the copied bytes.
 enum inf_code vk_device_submit_transfer(struct vk_device *device, VkCommandBuffer commands,
                                         uint64_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Waits until a transfer has finished. Failures as of vk_device_wait().
-enum inf_code vk_device_wait_transfer(struct vk_device *device, uint64_t value,
-                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// Waits until the timeline reaches `value`. Waits in slices, so that the loss of the device ends
-// the wait.
+// Waits until the timeline of runs reaches `value`. Waits in slices, so that the loss of the device
+// ends the wait.
 //
 // INF_DEADLINE     the timeline did not reach `value` within `timeout_ns`.
 // INF_UNAVAILABLE  (DEVICE_LOST, DEVICE_HUNG)
 enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t timeout_ns,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Waits until a transfer has finished. Failures as of vk_device_wait().
+enum inf_code vk_device_wait_transfer(struct vk_device *device, uint64_t value,
+                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Converts a VkResult to an error that names the call `what`. Marks the device lost if `result`
 // reports a loss.

@@ -44,8 +44,8 @@ struct vk_gpu {
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t queue_family;
-    // Family of the queue that transfers weights: `queue_family`, unless the GPU has queues that
-    // only copy.
+    // Family of the queue that transfers weights. It is `queue_family`, unless the GPU has queues
+    // that only copy.
     uint32_t transfer_family;
     uint32_t group_size;   // number of invocations in a work group
     uint32_t loops_max;    // most iterations of all loops of an invocation; UINT32_MAX: no limit

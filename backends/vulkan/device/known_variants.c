@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of shader variants whose pipelines are cached: a growing array of hashes, and its
-// encoding in the pipeline cache file.
+// A set of shader variants: a growing array of hashes, and its encoding in a cache file.
 #include "backends/vulkan/device/known_variants.h"
 
 #include <stdlib.h>
@@ -48,7 +47,7 @@ void vk_known_variants_add(struct vk_known_variants *known, const struct vk_vari
     known->hashes[known->count++] = hash;
 }
 
-// --- encoding the set in a file: the number of hashes, then the hashes ---
+// --- the encoded set: the number of hashes, then the hashes ---
 
 char *vk_known_variants_encode(const struct vk_known_variants *known, size_t room, size_t *out_size)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of shader variants whose pipelines are in the pipeline cache file. The set is stored in
-// front of the driver's data. From it inferd knows which pipelines no earlier start has created,
-// even if the driver does not report this.
+// A set of shader variants, which a cache file keeps for later starts. One set names the variants
+// whose pipelines are in the pipeline cache file, where it precedes the driver's data. From it
+// inferd knows which pipelines no earlier start has created, even if the driver does not say so.
+// Another set names the variants that were checked (shader_checks.h), and has a file of its own.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 #define INF_BACKENDS_VULKAN_DEVICE_KNOWN_VARIANTS_H
 

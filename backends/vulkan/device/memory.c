@@ -141,7 +141,8 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a slab", device->name);
     slab->holes->size = slab->size;
-    // Two families of queues access weights and the memory through which they are uploaded.
+    // Queues of both families access the memory of weights, and the staging buffers through which
+    // weights are uploaded. Only runs access arenas.
     const uint32_t families[] = {device->gpu->queue_family, device->gpu->transfer_family};
     bool shared = families[0] != families[1] && slab->use != VK_SPAN_ARENA;
     VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,

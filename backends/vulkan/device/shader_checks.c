@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sets of shader variants, those that computed correctly and those that cannot be checked. The
-// first one is kept in a cache file, which is valid for one build of the driver and of the shaders.
+// Two sets of shader variants: those that computed correctly, and those that cannot be checked. A
+// cache file keeps the first set. The file is valid for one build of the driver and of the shaders.
 #include "backends/vulkan/device/shader_checks.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which shader variants a GPU has checked: results that a variant computed from random numbers were
-// compared with those of the reference device. program/shader_check.h does the checks.
+// Which shader variants of a GPU were checked. In a check, a variant computes from random numbers,
+// and its results are compared with those of the reference device (program/shader_check.h).
 #ifndef INF_BACKENDS_VULKAN_DEVICE_SHADER_CHECKS_H
 #define INF_BACKENDS_VULKAN_DEVICE_SHADER_CHECKS_H
 
@@ -17,25 +17,25 @@ struct vk_gpu;
 // The largest error of a checked result, relative to that result plus the mean of all results of
 // the node. Shaders that compute correctly stay far below it.
 #define VK_CHECK_ERROR_MAX 1e-3
-// The same if weights and tensors are rounded to 16 bits.
+// If weights and tensors are rounded to 16 bits, the error may be this many times as large.
 #define VK_CHECK_HALF_FACTOR 40
-// After this time no further check begins while one program is compiled. Variants that remain are
-// used, and checked when the next program with them is compiled.
+// When the checks for one program have taken this time, no further check begins. The remaining
+// variants are used, and are checked when the next program with them is compiled.
 #define VK_CHECK_NS_MAX (1000 * INF_NS_PER_MS)
 
 // Embedded in the GPU.
 struct vk_shader_checks {
-    const struct inf_evaluator *oracle; // computes the right results; NULL: nothing is checked
+    const struct inf_evaluator *oracle; // the reference device; NULL: nothing is checked
     double error_max;                   // usually VK_CHECK_ERROR_MAX
     uint64_t time_max_ns;               // usually VK_CHECK_NS_MAX
 
     struct inf_mutex mutex; // guards the following members
     // Variants that computed correctly, in this process or in an earlier one.
     struct vk_known_variants right;
-    // Variants for which no small sample was found. They are used, and not tried again before the
-    // next start.
+    // Variants that cannot be checked, because no sample (program/check_sample.h) is small enough
+    // and has the variant. They are used, and not tried again before the next start.
     struct vk_known_variants unchecked;
-    bool changed; // true: `right` has variants that the cache file does not have
+    bool changed; // true: variants were added to `right` since the cache file was written
 };
 
 // Reads which variants earlier starts checked with this driver. If `oracle` is NULL, nothing is
@@ -54,7 +54,7 @@ void vk_shader_checks_note_right(struct vk_shader_checks *checks, const struct v
 void vk_shader_checks_note_unchecked(struct vk_shader_checks *checks,
                                      const struct vk_variant *variant);
 
-// Writes the cache file if variants were checked since it was last read or written. Any thread.
+// Writes the cache file if variants were added since it was last read or written. Any thread.
 void vk_shader_checks_store(struct vk_gpu *gpu) INF_MAY_BLOCK;
 
 #endif

@@ -160,7 +160,8 @@ static void copy_piece(const struct piece *piece, bool down)
         copy_bytes(piece->copies[i].bytes, seen, (size_t)piece->copies[i].region.size, down);
 }
 
-// Waits for the copies of a piece, if there are any. After that the piece can be filled again.
+// Waits for the copies of a piece, if there are any. If they go to the host, delivers their bytes.
+// After that the piece can be filled again.
 static enum inf_code finish_piece(const struct ring *ring, struct piece *piece,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
@@ -174,7 +175,8 @@ static enum inf_code finish_piece(const struct ring *ring, struct piece *piece,
     return INF_OK;
 }
 
-// Plans and submits the next piece, in the staging buffer that was filled longest ago.
+// Plans and submits the next copies with `piece`, the piece of the ring whose turn it is. Waits
+// until its previous copies have ended.
 static enum inf_code start_piece(const struct ring *ring, struct piece *piece,
                                  struct progress *progress, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -213,8 +215,8 @@ static void ring_fini(struct ring *ring)
     ring->device->api.DestroyCommandPool(ring->device->device, ring->pool, NULL);
 }
 
-// Moves all pieces. Waits for those that were submitted, even after a failure, because the device
-// uses their memory.
+// Moves the bytes of all transfers. Waits for all submitted pieces, even after a failure, because
+// the device uses their memory.
 static enum inf_code move_through(struct ring *ring, struct progress *progress,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
@@ -222,7 +224,7 @@ static enum inf_code move_through(struct ring *ring, struct progress *progress,
     uint32_t next = 0;
     for (; code == INF_OK && progress->index < progress->count; next++)
         code = start_piece(ring, &ring->pieces[next % ring->piece_count], progress, err);
-    // The oldest piece first: `next` is the one after the newest.
+    // The piece at `next` was submitted before the others, so wait for it first.
     for (uint32_t i = 0; i < ring->piece_count; i++) {
         enum inf_code finished = finish_piece(ring, &ring->pieces[(next + i) % ring->piece_count],
                                               code == INF_OK ? err : NULL);
@@ -235,7 +237,7 @@ static enum inf_code move_pieces(struct vk_device *device, struct progress *prog
                                  struct inf_error *err) INF_MAY_BLOCK
 {
     struct ring ring;
-    size_t total = 0;
+    size_t total = 0; // if all transfers fit into one piece, their size; otherwise a larger number
     for (uint32_t i = 0; i < progress->count; i++)
         total += INF_MIN(progress->transfers[i].size, PIECE_BYTES + 1);
     if (total == 0)
