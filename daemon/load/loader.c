@@ -228,9 +228,7 @@ static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *j
 
 static void run_standby_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
-    struct inf_error *err = &job->message.event.err;
-    if (inf_precompile_standby(job, loader->options.load.log, err) == INF_OK)
-        *err = (struct inf_error){0};
+    inf_precompile_standby(job, loader->options.load.log);
 }
 
 static void run_persist_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK

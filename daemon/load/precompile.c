@@ -52,21 +52,16 @@ static enum inf_code compile_standby(const struct inf_load_job *job,
     return INF_OK;
 }
 
-enum inf_code inf_precompile_standby(const struct inf_load_job *job, const struct inf_log *log,
-                                     struct inf_error *err)
+void inf_precompile_standby(const struct inf_load_job *job, const struct inf_log *log)
 {
     assert(job->kind == INF_LOAD_JOB_STANDBY && job->base != NULL);
     const char *device = inf_device_info(job->precompile.device)->name;
     uint64_t begin_ns = inf_clock_ns();
-    struct inf_error why = {0};
-    enum inf_code code = compile_standby(job, &why);
-    if (code == INF_OK)
+    struct inf_error err = {0};
+    if (compile_standby(job, &err) == INF_OK)
         inf_log(log, INF_LOG_INFO, "model stands by name=%s device=%s ms=%" PRIu64, job->base->name,
                 device, (inf_clock_ns() - begin_ns) / INF_NS_PER_MS);
     else
         inf_log(log, INF_LOG_INFO, "model does not stand by name=%s device=%s reason=\"%s\"",
-                job->base->name, device, why.text);
-    if (code != INF_OK && err != NULL)
-        *err = why;
-    return code;
+                job->base->name, device, err.text);
 }

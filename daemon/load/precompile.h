@@ -16,10 +16,8 @@ enum inf_code inf_precompile_run(const struct inf_load_job *job,
 
 // Compiles job->base for job->precompile.device, for the shapes that its settings name and those of
 // the job, so that requests that move there after the loss of a GPU do not wait for the compiler.
-// Logs the outcome.
-//
-// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  as inf_precompile_run().
-enum inf_code inf_precompile_standby(const struct inf_load_job *job, const struct inf_log *log,
-                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+// Logs the outcome, because nobody waits for it.
+void inf_precompile_standby(const struct inf_load_job *job,
+                            const struct inf_log *log) INF_MAY_BLOCK;
 
 #endif
