@@ -42,6 +42,20 @@ static enum inf_code find_served_entry(struct inf_model_store *store, struct inf
                                        out_entry, err);
 }
 
+// Splits NAME or NAME:SIGNATURE. Returns NAME: `reference` itself, or a copy in `buffer`. Sets
+// *out_signature to SIGNATURE; NULL: there is none.
+static const char *split_reference(const char *reference, char buffer[INF_LIMIT_MODEL_NAME + 1],
+                                   const char **out_signature)
+{
+    size_t length = strcspn(reference, ":");
+    *out_signature = reference[length] == ':' ? reference + length + 1 : NULL;
+    if (*out_signature == NULL)
+        return reference;
+    snprintf(buffer, INF_LIMIT_MODEL_NAME + 1, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME),
+             reference);
+    return buffer;
+}
+
 // Finds the model that NAME or NAME:SIGNATURE names, and the entry that has it. The model is
 // borrowed from the entry. Otherwise like find_served_entry().
 static enum inf_code find_served(struct inf_model_store *store, struct inf_caller *caller,
@@ -49,16 +63,13 @@ static enum inf_code find_served(struct inf_model_store *store, struct inf_calle
                                  struct inf_model_entry **out_entry, struct inf_served **out_served,
                                  struct inf_error *err) INF_ON_LOOP
 {
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    size_t length = strcspn(reference, ":");
-    if (reference[length] == '\0') {
-        INF_TRY(find_served_entry(store, caller, reference, version, out_entry, err));
-        *out_served = (*out_entry)->served;
-        return INF_OK;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), reference);
+    char buffer[INF_LIMIT_MODEL_NAME + 1];
+    const char *signature, *name = split_reference(reference, buffer, &signature);
     INF_TRY(find_served_entry(store, caller, name, version, out_entry, err));
-    return inf_served_find_signature((*out_entry)->served, reference + length + 1, out_served, err);
+    *out_served = (*out_entry)->served;
+    if (signature == NULL)
+        return INF_OK;
+    return inf_served_find_signature((*out_entry)->served, signature, out_served, err);
 }
 
 // Refuses NAME:SIGNATURE for `what`, which is done with all signatures of a model together.
@@ -414,9 +425,8 @@ uint32_t inf_model_store_pending(const struct inf_model_store *store)
 
 bool inf_model_store_is_restricted(const struct inf_model_store *store, const char *reference)
 {
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    size_t length = strcspn(reference, ":");
-    snprintf(name, sizeof name, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), reference);
+    char buffer[INF_LIMIT_MODEL_NAME + 1];
+    const char *signature, *name = split_reference(reference, buffer, &signature);
     const struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
     return entry != NULL && entry->access.is_restricted;
 }
@@ -527,20 +537,19 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_cal
     return INF_OK;
 }
 
-enum inf_code inf_model_store_is_ready(struct inf_model_store *store, struct inf_caller *caller,
-                                       const char *name, const char *version, bool *out_ready,
-                                       struct inf_error *err)
+enum inf_code inf_model_store_is_ready(const struct inf_model_store *store,
+                                       struct inf_caller *caller, const char *name,
+                                       const char *version, bool *out_ready, struct inf_error *err)
 {
-    char model[INF_LIMIT_MODEL_NAME + 1];
+    char buffer[INF_LIMIT_MODEL_NAME + 1];
     struct inf_model_entry *entry;
     struct inf_served *served;
     struct inf_error why = {0};
-    size_t length = strcspn(name, ":");
-    snprintf(model, sizeof model, "%.*s", (int)INF_MIN(length, INF_LIMIT_MODEL_NAME), name);
+    const char *signature, *model = split_reference(name, buffer, &signature);
     enum inf_code code = inf_model_table_find_served(&store->table, model, version, caller,
                                                      store->scans > 0, &entry, &why);
-    if (code == INF_OK && name[length] == ':')
-        code = inf_served_find_signature(entry->served, name + length + 1, &served, &why);
+    if (code == INF_OK && signature != NULL)
+        code = inf_served_find_signature(entry->served, signature, &served, &why);
     *out_ready = code == INF_OK
                      ? !entry->leaving
                      : code == INF_PRECONDITION && inf_store_is_idle(store, model, version);

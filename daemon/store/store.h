@@ -294,14 +294,14 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_cal
                                    struct inf_served **out_served,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Sets *out_ready to whether a request for the model is answered: the model is served, or it is
-// idle, so that the request loads it. It is false if the model is being loaded or unloaded, or if
-// its load failed. Otherwise like inf_model_store_find(), but loads nothing, so that clients may
-// ask at intervals.
+// Sets *out_ready to true if the model can answer a request: it is served, or it is idle, and the
+// request would load it. Sets it to false if the model is being loaded or unloaded, or if its load
+// failed. Unlike inf_model_store_find(), loads nothing, so that clients may ask at intervals.
 //
 // INF_DENIED, INF_NOT_FOUND  as of inf_model_store_find().
-enum inf_code inf_model_store_is_ready(struct inf_model_store *store, struct inf_caller *caller,
-                                       const char *name, const char *version, bool *out_ready,
+enum inf_code inf_model_store_is_ready(const struct inf_model_store *store,
+                                       struct inf_caller *caller, const char *name,
+                                       const char *version, bool *out_ready,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Returns a descriptor that is readable while events for the loop are queued.
