@@ -14,20 +14,7 @@
 #include "daemon/store/step_trials.h"
 #include "daemon/store/store.h"
 #include "daemon/store/submit.h"
-
-// Starts a load of the version that an entry is for; the loader skips it if the files are
-// unchanged. Settings that an admin gave for a served model are kept.
-static void refresh_entry(struct inf_model_store *store, struct inf_model_entry *entry) INF_ON_LOOP
-{
-    struct inf_store_load load = {.if_changed = true};
-    inf_model_config_init(&load.config);
-    if (entry->served != NULL || entry->idle)
-        inf_model_config_take_asked(&load.config,
-                                    entry->served != NULL ? &entry->served->config : &entry->asked);
-    struct inf_error err = {0};
-    if (inf_store_submit_load(store, entry, &load, &err) != INF_OK)
-        snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
-}
+#include "daemon/store/versions.h"
 
 void inf_model_store_refresh(struct inf_model_store *store, const char *name, bool only_known)
 {
@@ -37,7 +24,7 @@ void inf_model_store_refresh(struct inf_model_store *store, const char *name, bo
     if (entry == NULL)
         return;
     entry->is_new = false;
-    refresh_entry(store, entry);
+    inf_store_submit_refresh(store, entry);
 }
 
 // Starts loading the models that a scan found.
@@ -144,106 +131,6 @@ static void finish_join(struct inf_model_store *store, struct inf_model_entry *e
     else if (event->err.code != INF_CANCELLED)
         snprintf(failure, INF_STEP_WHY, "%u steps with %u rows: %.120s", buffers->sessions,
                  buffers->room, event->err.text);
-}
-
-static bool is_wanted(const struct inf_model_versions *versions, const char *version)
-{
-    for (uint32_t i = 0; i < versions->count; i++)
-        if (strcmp(versions->versions[i], version) == 0)
-            return true;
-    return false;
-}
-
-static bool has_label(const char *labels, const char *version)
-{
-    char names[INF_CONFIG_TEXT];
-    inf_version_labels_of(labels, version, names);
-    return names[0] != '\0';
-}
-
-static bool is_served(const struct inf_model_store *store, const struct inf_model_entry *model,
-                      const char *version)
-{
-    const struct inf_model_entry *pinned =
-        inf_model_table_find(&store->table, model->name, version);
-    return (model->served != NULL && strcmp(model->served->version, version) == 0) ||
-           (pinned != NULL && (pinned->served != NULL || pinned->idle));
-}
-
-// Replaces the labels of a model by those that its settings want, all together, if each version
-// with a wanted label is served or idle. If the model had no labels, replaces them in any case.
-static void move_labels(struct inf_model_store *store, struct inf_model_entry *model) INF_ON_LOOP
-{
-    const char *wanted = model->wanted.labels, *rest = wanted;
-    char version[INF_VERSION_TEXT];
-    if (strcmp(model->labels, wanted) == 0)
-        return;
-    while (model->labels[0] != '\0' && inf_version_labels_next(&rest, version))
-        if (!is_served(store, model, version)) {
-            if (model->reason[0] == '\0')
-                snprintf(model->reason, sizeof model->reason,
-                         "labels not moved: version %s is not served", version);
-            return;
-        }
-    inf_log(store->log, INF_LOG_NOTICE, "labels moved name=%s from=\"%s\" to=\"%s\"", model->name,
-            model->labels, wanted);
-    snprintf(model->labels, sizeof model->labels, "%s", wanted);
-    if (strncmp(model->reason, "labels not moved", strlen("labels not moved")) == 0)
-        model->reason[0] = '\0';
-}
-
-// Moves labels if that is possible. Then removes the entries of further versions that are neither
-// wanted nor labelled, or that the entry of the default version serves.
-static void settle_versions(struct inf_model_store *store,
-                            struct inf_model_entry *model) INF_ON_LOOP
-{
-    const char *present = model->served != NULL ? model->served->version : "";
-    char pin[INF_VERSION_TEXT] = "";
-    const struct inf_model_entry *entry;
-    move_labels(store, model);
-    while ((entry = inf_model_table_next_pin(&store->table, model->name, pin)) != NULL) {
-        snprintf(pin, sizeof pin, "%s", entry->pin);
-        if ((is_wanted(&model->wanted, pin) || has_label(model->labels, pin)) &&
-            strcmp(pin, present) != 0)
-            continue;
-        inf_log(store->log, INF_LOG_INFO, "version dropped name=%s version=%s", model->name, pin);
-        inf_model_table_remove(&store->table, model->name, pin);
-    }
-}
-
-// Called before another version becomes the default: moves the served version to an entry of its
-// own if it is wanted or has a label, so that it stays served.
-static void keep_version(struct inf_model_store *store, struct inf_model_entry *model,
-                         const struct inf_model_versions *versions) INF_ON_LOOP
-{
-    const char *version = model->served->version;
-    if (!is_wanted(versions, version) && !has_label(model->labels, version))
-        return;
-    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, model->name, version);
-    if (entry == NULL || entry->served != NULL)
-        return;
-    entry->served = model->served;
-    model->served = NULL;
-}
-
-// Called when a load of the default version has ended: starts loading the further versions that are
-// to be served, and removes those that are not.
-static void sync_versions(struct inf_model_store *store, struct inf_model_entry *model,
-                          const struct inf_model_versions *versions) INF_ON_LOOP
-{
-    if (!versions->known)
-        return;
-    model->wanted = *versions;
-    // versions[0] is the default one. If its load failed, `model` can still serve an older version.
-    for (uint32_t i = 1; i < versions->count; i++) {
-        struct inf_model_entry *entry;
-        if (model->served != NULL && strcmp(versions->versions[i], model->served->version) == 0)
-            continue;
-        entry = inf_model_table_obtain(&store->table, model->name, versions->versions[i]);
-        if (entry != NULL && !entry->idle)
-            refresh_entry(store, entry);
-    }
-    settle_versions(store, model);
 }
 
 // Copies the outcome of a trial of joined steps to a model that was placed again with the same
@@ -415,7 +302,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     share_quota(store, job->model.served);
     if (entry->pin[0] == '\0' && entry->served != NULL &&
         strcmp(entry->served->version, job->model.served->version) != 0)
-        keep_version(store, entry, &job->model.versions);
+        inf_store_keep_version(store, entry, &job->model.versions);
     inf_served_unref(&entry->served);
     // A model that was loaded again may have other kernels, so its races start without a delay.
     if (!job->model.config_complete)
@@ -524,9 +411,9 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
         return;
     }
     if (entry == model)
-        sync_versions(store, entry, &job->model.versions);
+        inf_store_sync_versions(store, entry, &job->model.versions);
     else if (model != NULL)
-        settle_versions(store, model);
+        inf_store_settle_versions(store, model);
 }
 
 // Unloads a version whose files were removed from the repository. If the repository has others, one

@@ -144,6 +144,18 @@ enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_mo
     return INF_OK;
 }
 
+void inf_store_submit_refresh(struct inf_model_store *store, struct inf_model_entry *entry)
+{
+    struct inf_store_load load = {.if_changed = true};
+    inf_model_config_init(&load.config);
+    if (entry->served != NULL || entry->idle)
+        inf_model_config_take_asked(&load.config,
+                                    entry->served != NULL ? &entry->served->config : &entry->asked);
+    struct inf_error err = {0};
+    if (inf_store_submit_load(store, entry, &load, &err) != INF_OK)
+        snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
+}
+
 enum inf_code inf_store_submit_persisting(struct inf_model_store *store, const char *name,
                                           const char *value, uint64_t token, struct inf_error *err)
 {

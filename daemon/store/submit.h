@@ -39,6 +39,12 @@ enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_mo
                                     const struct inf_store_load *load,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Submits a load of the version that an entry is for. The loader skips it if the files are
+// unchanged. Settings that an admin gave for a served or idle model are kept. If there is no
+// memory, the reason of the entry says so.
+void inf_store_submit_refresh(struct inf_model_store *store,
+                              struct inf_model_entry *entry) INF_ON_LOOP;
+
 // Submits a job that makes a flag of the daemon persistent, or removes it (`value` NULL).
 //
 // INF_INVALID      a text is too long.
