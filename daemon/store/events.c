@@ -16,6 +16,9 @@
 #include "daemon/store/submit.h"
 #include "daemon/store/versions.h"
 
+// How long an idle model is not loaded after its last load failed.
+#define LOAD_PAUSE_NS (1000 * INF_NS_PER_MS)
+
 void inf_model_store_refresh(struct inf_model_store *store, const char *name, bool only_known)
 {
     if (only_known && inf_model_table_find(&store->table, name, "") == NULL)
@@ -278,7 +281,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     if (event->err.code != INF_OK) {
         // An idle model stays idle if the cause may pass, so that a later request tries again.
         entry->idle = was_idle && may_pass(event->err.code);
-        entry->refused_until_ns = inf_clock_ns() + INF_STORE_REFUSED_NS;
+        entry->load_after_ns = inf_clock_ns() + LOAD_PAUSE_NS;
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
     }

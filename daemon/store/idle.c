@@ -94,7 +94,7 @@ bool inf_store_is_idle(const struct inf_model_store *store, const char *name, co
 bool inf_store_wake(struct inf_model_store *store, const char *name, const char *version)
 {
     struct inf_model_entry *entry = find_idle(store, name, version);
-    if (entry == NULL || inf_clock_ns() < entry->refused_until_ns)
+    if (entry == NULL || inf_clock_ns() < entry->load_after_ns)
         return false;
     struct inf_store_load load = {.if_changed = true, .wanted = true};
     inf_model_config_init(&load.config);

@@ -3,12 +3,8 @@
 #ifndef INF_DAEMON_STORE_ROOM_H
 #define INF_DAEMON_STORE_ROOM_H
 
-#include "backends/base/clock.h"
 #include "backends/base/role.h"
 #include "daemon/store/state.h"
-
-// How long a model that was refused for want of memory is not tried again.
-#define INF_STORE_REFUSED_NS (1000 * INF_NS_PER_MS)
 
 // Answers the loader's question of `event` whether a model fits. Unloads models that nothing uses
 // if that makes room. Gives no answer if room can be made later, when models in use are idle; the

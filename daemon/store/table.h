@@ -59,8 +59,8 @@ struct inf_model_entry {
     uint64_t awaited_until_ns;
     // The model is in use, but a load waits for its memory: it takes no new requests.
     bool leaving;
-    // Time until which an idle model is not loaded, because its last load failed.
-    uint64_t refused_until_ns;
+    // An idle model is not loaded before this time (inf_clock_ns()), because its last load failed.
+    uint64_t load_after_ns;
     bool warming; // the current load has reached the compilation
     char pending_version[INF_VERSION_TEXT];
     char reason[256]; // why the last load of this model failed; "": it did not fail
