@@ -118,8 +118,8 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
     return check_allowed(devices, rules, *out_device, err);
 }
 
-uint32_t inf_model_device_other(const struct inf_device_list *devices,
-                                const struct inf_device *device)
+uint32_t inf_model_device_find_other(const struct inf_device_list *devices,
+                                     const struct inf_device *device)
 {
     for (uint32_t i = 0; i < devices->count; i++)
         if (devices->devices[i] != device &&

@@ -38,7 +38,7 @@ enum inf_code inf_model_device_choose(const struct inf_model_config *config,
 
 // Returns the index of the device that takes over from `device` if it is lost: the best other one
 // that works and is not a software device. INF_DEVICE_INDEX_NONE if there is none.
-uint32_t inf_model_device_other(const struct inf_device_list *devices,
-                                const struct inf_device *device);
+uint32_t inf_model_device_find_other(const struct inf_device_list *devices,
+                                     const struct inf_device *device);
 
 #endif

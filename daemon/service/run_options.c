@@ -20,7 +20,7 @@ static bool move_job(const struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
     uint32_t other =
-        job->movable ? inf_model_device_other(devices, job->device) : INF_DEVICE_INDEX_NONE;
+        job->movable ? inf_model_device_find_other(devices, job->device) : INF_DEVICE_INDEX_NONE;
     if (other == INF_DEVICE_INDEX_NONE)
         return false;
     set_device(job, devices, other);

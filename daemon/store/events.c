@@ -229,7 +229,7 @@ static void submit_plans(struct inf_model_store *store, struct inf_served *serve
 // GPU is lost.
 static void submit_standby(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
 {
-    uint32_t other = inf_model_device_other(store->devices, served->device);
+    uint32_t other = inf_model_device_find_other(store->devices, served->device);
     if (!store->standby || inf_device_info(served->device)->host_memory ||
         other == INF_DEVICE_INDEX_NONE ||
         (store->budget != NULL && inf_memory_budget_excess(store->budget, 0) > 0))
