@@ -824,8 +824,8 @@ typedef struct inferd_placement {
     uint64_t recomputed;     // answers computed again in fp32, because they were not finite
     // how the first checked answer that differed was different; "": no answer differed
     char shadow_alarm[384];
-    // whether decoding steps of several sessions run together: the largest number of sessions, or
-    // the reason why not; "": the model has no history
+    // how many decoding steps of different sessions run together at most, or why none do; "": the
+    // model has no history
     char joined_steps[512];
 } inferd_placement;
 

@@ -42,7 +42,7 @@ struct check {
     char *lacks; // operators that the model needs and that are not built in, one per line
     size_t lacks_size;
     struct inf_file_contents contents;
-    char *operators; // the operators of the file, one per line
+    char *operators; // the operator of each node of the file, one per line
     size_t operators_size;
 };
 
@@ -167,7 +167,7 @@ static enum inf_code import_model(struct check *check, const char *path, struct 
     return inf_model_create(&check->model, &check->graph, hosts, host_count, &passes, err);
 }
 
-// Returns the operators of the file as an object from names to counts.
+// Returns an object with the number of nodes of each operator of the file.
 static json_t *count_operators(const struct check *check)
 {
     json_t *counts = json_object();
@@ -264,6 +264,7 @@ static void print_device(json_t *row)
     inf_inspect_print_plan(json_object_get(row, "plan"));
 }
 
+// Orders iterators of an object by falling count, then by name.
 static int compare_counts(const void *a, const void *b)
 {
     void *row = *(void *const *)a, *other = *(void *const *)b;
@@ -273,7 +274,7 @@ static int compare_counts(const void *a, const void *b)
                   : strcmp(json_object_iter_key(row), json_object_iter_key(other));
 }
 
-// Prints the operators of the file, those with most nodes first.
+// Prints the operators of the file with their numbers of nodes, the most frequent one first.
 static void print_operators(json_t *operators)
 {
     size_t count = json_object_size(operators), used = 0;

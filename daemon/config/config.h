@@ -89,7 +89,8 @@ struct inf_config {
     uint32_t gpu_handoff_elements;
     uint64_t gpu_memory_bytes; // memory limit of each GPU; 0: what its driver allows
     bool gpu_standby; // compile models on a GPU also for the device that takes over if it is lost
-    // Whether shaders are compared with the reference device before their first use: "auto", ...
+    // When shaders are compared with the reference device before their first use: "auto", "always"
+    // or "never".
     char gpu_shader_check[INF_CONFIG_TEXT];
     char vulkan_loader[INF_CONFIG_TEXT];  // path of libvulkan.so; "": the one of the system
     char vulkan_drivers[INF_CONFIG_TEXT]; // driver manifests, separated by colons; "": all

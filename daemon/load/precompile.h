@@ -14,9 +14,9 @@ enum inf_code inf_precompile_run(const struct inf_load_job *job,
                                  const struct inf_load_progress_sink *progress,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Compiles job->base for job->precompile.device, for the shapes that its settings name and those of
-// the job, so that requests that move there after the loss of a GPU do not wait for the compiler.
-// Logs the outcome, because nobody waits for it.
+// Compiles job->base for job->precompile.device, for the shapes that the settings of the model name
+// and for the shapes of the job. So requests that move there after the loss of a GPU do not wait
+// for the compiler. Only logs the outcome.
 void inf_precompile_standby(const struct inf_load_job *job,
                             const struct inf_log *log) INF_MAY_BLOCK;
 

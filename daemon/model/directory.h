@@ -19,8 +19,8 @@
 // Returns true if `name` is that of a plan.
 bool inf_model_is_plan(const char *name);
 
-// Fails because a directory or file cannot be opened for the reason `cause`, an errno other than
-// that of an absent one. The caller prefixes the name.
+// Fails because a directory or file, which exists, cannot be read. `cause` is the errno of the call
+// that failed. The caller adds the name with inf_error_prefix().
 //
 // INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as of inf_file_failure_code().
 enum inf_code inf_model_refuse_unreadable(int cause, struct inf_error *err) INF_NODISCARD;

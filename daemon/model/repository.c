@@ -176,8 +176,8 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// Returns true if a system call failed with the errno `cause` because there is no such file or
-// directory, or a link or a file in the place of the directory.
+// Returns true if the errno `cause` says that there is no such file or directory, or that a link or
+// a file is where a directory is wanted.
 static bool is_absent(int cause)
 {
     return cause == ENOENT || cause == ENOTDIR || cause == ELOOP;

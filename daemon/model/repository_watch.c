@@ -353,7 +353,8 @@ static void report_settled(struct inf_repository_watch *watch) INF_MAY_BLOCK
     uint64_t now_ns = inf_clock_ns();
     while ((model = inf_settle_take(&watch->settle, now_ns)) != NULL) {
         uint64_t fingerprint = model_fingerprint(watch, model->name);
-        // Between two looks, nothing tells the thread that a file grows.
+        // While the thread polls, it gets no events, so it compares: a file that has changed since
+        // the last look has not settled.
         if (watch->inotify_fd < 0 && fingerprint != model->seen) {
             model->seen = fingerprint;
             inf_settle_note_change(&watch->settle, model, now_ns);

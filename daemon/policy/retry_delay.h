@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a measurement in the background is tried again after attempts that were disturbed. The delay
-// doubles with each of them. The functions read no clock.
+// Says when a measurement in the background is repeated after an attempt that was disturbed. The
+// delay doubles with each such attempt in a row. The function reads no clock.
 #ifndef INF_DAEMON_POLICY_RETRY_DELAY_H
 #define INF_DAEMON_POLICY_RETRY_DELAY_H
 
@@ -15,7 +15,7 @@ struct inf_retry_delay {
     uint32_t gave_up;  // attempts in a row that were disturbed, at most INF_RETRY_DOUBLINGS
 };
 
-// Notes that an attempt was disturbed, which ended at `now_ns`. `first_ns` is the delay after the
+// Notes that an attempt, which ended at `now_ns`, was disturbed. `first_ns` is the delay after the
 // first such attempt in a row.
 void inf_retry_delay_note(struct inf_retry_delay *delay, uint64_t first_ns, uint64_t now_ns);
 

@@ -23,7 +23,7 @@
 // Both buffers are charged to the user and limited per session. The session itself and the names of
 // its tensors are charged too, so that many empty sessions cost their user something. The worker
 // charges the user for `next` before it allocates the memory. When the job has ended, the loop
-// changes the charge to the size that the buffers have.
+// makes the present size of both buffers the charge.
 #include "daemon/resource/session.h"
 
 #include <assert.h>

@@ -181,8 +181,8 @@ enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index
 
 // Charges the user for a next value of `size_bytes` of a tensor of the session. The worker that
 // runs the active job of the session calls this before inf_session_buffer_reserve() for
-// tensor->next. When the job has ended, inf_session_commit() or inf_session_charge_next() changes
-// the charge to the size that the buffers have.
+// tensor->next. When the job has ended, inf_session_commit() or inf_session_charge_next() makes the
+// present size of both buffers the charge.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, its user or its model would have too many bytes.
 enum inf_code inf_session_reserve_bytes(struct inf_session *session,

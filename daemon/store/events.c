@@ -226,7 +226,7 @@ static void submit_plans(struct inf_model_store *store, struct inf_served *serve
 }
 
 // Has a model on a GPU, and its further signatures, compiled for the device that takes over if the
-// GPU is lost.
+// GPU is lost. Does nothing if the daemon exceeds its budget of memory already.
 static void submit_standby(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP
 {
     uint32_t other = inf_model_device_find_other(store->devices, served->device);

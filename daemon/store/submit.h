@@ -121,8 +121,9 @@ void inf_store_submit_decision(struct inf_model_store *store,
 // the shapes are not saved.
 void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
 
-// Submits a job that compiles a served model, that of any signature, for `device`, which takes over
-// if the model's device is lost. If there is no memory, it is compiled when a request moves there.
+// Submits a job that compiles a served model or one of its signatures for `device`, which takes
+// over if the model's device is lost. If there is no memory for the job, the model is compiled when
+// a request moves there.
 void inf_store_submit_standby(struct inf_model_store *store, struct inf_served *served,
                               struct inf_device *device) INF_ON_LOOP;
 

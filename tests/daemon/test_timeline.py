@@ -22,7 +22,8 @@ def start_trace(server, path, duration):
 
 
 def start_long_trace(server, path, other):
-    """Returns a trace that records by now, because a second one, to `other`, is refused."""
+    """Starts a recording to `path`, and waits until it has begun: then a second recording, to
+    `other`, is refused. Returns the process of the first one."""
     process = start_trace(server, path, '60s')
     end = time.monotonic() + SECONDS_MAX
     while server.ctl('trace', '-o', other, '-d', '1ms').returncode == 0:

@@ -291,7 +291,7 @@ class Changes(unittest.TestCase):
         self.assertNotIn('model_replaced', [kind for _, _, kind in kinds])
         self.assertEqual(server.row('m')['memory_bytes'], 0)
         self.assertEqual(server.ctl('wait', 'm').returncode, 0)
-        # A question whether it is ready loads nothing.
+        # Asking whether a model is ready loads nothing.
         with inferd.Client(server.socket) as client:
             for name in ('m', 'two@old'):
                 self.assertTrue(client._ask('model_ready', {'name': name})['ready'])

@@ -52,11 +52,12 @@ static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct
 
 // --- Vulkan calls that this layer intercepts ---
 
-// All queues of a simulated family are one queue of the driver, which one thread at a time may use.
+// The queue of the simulated family is also the queue of the driver's first family. Only one thread
+// at a time may use it.
 static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
 
-// Returns `result` in place of the driver's result. Waits for all submissions first, because the
-// real device is not lost, and would go on using memory that the application frees.
+// Returns `result` instead of the driver's result. Waits for all submissions first: the real device
+// is not lost, and would go on using memory that the application frees.
 static VkResult fail_call(int32_t result)
 {
     pthread_mutex_lock(&submitting);
@@ -153,7 +154,8 @@ static VKAPI_ATTR void VKAPI_CALL memory_types(VkPhysicalDevice physical,
         (VkMemoryType){.propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
 }
 
-// Index of the simulated family of queues that only copy. It follows the families of the driver.
+// Index of the simulated family of queues that only copy; UINT32_MAX: there is none. It follows the
+// families of the driver.
 static uint32_t copy_family = UINT32_MAX;
 
 static VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice physical, uint32_t *count,
@@ -222,10 +224,10 @@ static bool is_meant(const VkComputePipelineCreateInfo *info)
            has_word(info, faults->pipeline_word, faults->pipeline_value);
 }
 
-// The most words of specialisation constants that a wrong pipeline has.
+// The most words of specialisation constants of such a pipeline.
 #define WORDS_MAX 64
 
-// Creates a pipeline that computes something else than the application asked for.
+// Creates a pipeline that computes wrongly: one of its specialisation constants has another value.
 static VkResult create_wrong(VkDevice device, VkPipelineCache cache,
                              const VkComputePipelineCreateInfo *info,
                              const VkAllocationCallbacks *callbacks, VkPipeline *pipeline)

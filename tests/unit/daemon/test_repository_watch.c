@@ -164,8 +164,8 @@ Test(repository_watch, waits_for_a_file_that_is_being_written)
     inf_repository_watch_destroy(&watch);
 }
 
-// Appends to a file all the time for GROW_MS. Returns true if the watch reports a change meanwhile.
-// No append is missing for longer than *longest_ns.
+// Appends to a file again and again, for GROW_MS or until the watch reports a change. Returns true
+// if the watch has reported one. No pause between two appends is longer than *longest_ns.
 static bool is_reported_while_growing(struct inf_repository_watch *watch, uint64_t *longest_ns)
 {
     char changed[INF_LIMIT_MODEL_NAME + 1];
@@ -195,7 +195,7 @@ Test(repository_watch, waits_for_a_file_that_grows_between_two_looks)
     const struct inf_repository_watch_options options = {
         .repository = root, .poll = true, .poll_ms = 2 * SETTLE_MS, .settle_ms = SETTLE_MS};
     cr_assert_eq(inf_repository_watch_create(&watch, &options, &err), INF_OK, "%s", err.text);
-    // On a busy machine this test may pause for so long that the file settles.
+    // On a busy machine, a pause between two appends may be so long that the file settles.
     bool reported, paused;
     int tries = 0;
     do {
@@ -249,7 +249,7 @@ Test(repository_watch, notices_new_names_after_many_others_were_removed)
     inf_repository_watch_destroy(&watch);
 }
 
-// More directories than the watch has watches for.
+// More directories than one watch observes by inotify.
 #define DIRECTORIES 4200
 
 static void make_many_directories(void)

@@ -220,7 +220,7 @@ Test(read_files, lists_are_written_and_read_again)
         bool whole =
             cut == 8 + sizeof "model.json" || cut == 16 + sizeof "model.json" + sizeof "w.bin";
         second = list_files();
-        char *copy = malloc(cut + 1); // of its own, so that AddressSanitizer finds a read too far
+        char *copy = malloc(cut + 1); // AddressSanitizer finds reads beyond its end
         cr_assert_not_null(copy);
         memcpy(copy, data, cut);
         copy = realloc(copy, cut > 0 ? cut : 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The delays between attempts that are disturbed.
+// The delay after an attempt that was disturbed. It doubles with each such attempt in a row.
 #include <criterion/criterion.h>
 
 #include "daemon/policy/retry_delay.h"

@@ -41,7 +41,7 @@ static void make_heavy(const char *model, uint64_t bytes)
     fclose(file);
 }
 
-// Asks whether a model is ready, which must be known.
+// Asks whether a model is ready. The store must know the model.
 static bool is_ready(struct inf_model_store *store, const char *name,
                      const char *version) INF_ON_LOOP
 {
@@ -307,7 +307,7 @@ Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_late
     load_model(store, "a", 1);
     (void)next_end(store);
     cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
-    // No file can be opened, because descriptor 0 is in use.
+    // The limit allows only descriptor 0, which is in use, so no file can be opened.
     struct rlimit before;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     const struct rlimit none = {1, before.rlim_max};
@@ -331,7 +331,7 @@ Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_late
     cr_expect_not_null(strstr(row_of(store, "a").reason, "'w.bin' changed"), "%s",
                        row_of(store, "a").reason);
     find_when_loaded(store, "a");
-    // If its files are gone, nothing but a change of them helps.
+    // If the files are gone, no load succeeds before they change, so the model does not stay idle.
     cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
     run_in_repository("rm a/1/w.bin");
     cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
@@ -433,7 +433,7 @@ Test(model_store_room, a_question_whether_a_model_is_ready_loads_nothing)
     cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);
     cr_expect_not(is_ready(store, "a", ""), "it is being loaded again");
     wait_until_settled(store);
-    // The question is not the request that had the model loaded.
+    // The question does not count as the request that had the model loaded, so the model is kept.
     cr_expect(is_ready(store, "a", ""));
     cr_expect_eq(inf_model_store_relieve(store, inf_clock_ns()), 0);
     inf_model_store_destroy(&store);
