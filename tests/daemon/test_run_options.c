@@ -2,7 +2,6 @@
 // Tests of the run options of a request: its precision and its mode. They use a whole daemon and
 // devices that compute in less than fp32.
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +24,10 @@ static void start_daemon(const char *const *arguments)
 {
     struct inferd_error err;
     strcpy(log_path, "/tmp/inf-run-options-XXXXXX");
-    int log_fd = mkstemp(log_path), stderr_fd = dup(STDERR_FILENO);
-    cr_assert_geq(log_fd, 0);
-    dup2(log_fd, STDERR_FILENO);
-    inf_fixture_start(&fixture, arguments);
-    dup2(stderr_fd, STDERR_FILENO);
-    close(stderr_fd);
-    close(log_fd);
+    int log = mkstemp(log_path);
+    cr_assert_geq(log, 0);
+    close(log);
+    inf_fixture_start_logged(&fixture, log_path, arguments);
     cr_assert_eq(inferd_connect(&client, fixture.socket, &err), 0, "%s", err.text);
     cr_assert_eq(inferd_connect(&admin, fixture.admin_socket, &err), 0, "%s", err.text);
 }

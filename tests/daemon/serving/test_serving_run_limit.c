@@ -2,7 +2,6 @@
 // Runs that take too long: they are cancelled and answered, the log says whose they were, and the
 // daemon serves on. Only a run that ignores its cancellation stops the notification of systemd.
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +30,12 @@ static uint64_t clock_ms(void)
 static void start_server(void)
 {
     int log = mkstemp(log_path);
-    int saved = dup(STDERR_FILENO);
     cr_assert_geq(log, 0);
-    dup2(log, STDERR_FILENO);
-    inf_fixture_start(&fixture,
-                      (const char *const[]){"--backends=lazy", "--shadow_interval=0",
-                                            "--run_limit_ms=1000", "--run_grace_ms=500", NULL});
-    dup2(saved, STDERR_FILENO);
-    close(saved);
     close(log);
+    inf_fixture_start_logged(&fixture, log_path,
+                             (const char *const[]){"--backends=lazy", "--shadow_interval=0",
+                                                   "--run_limit_ms=1000", "--run_grace_ms=500",
+                                                   NULL});
 }
 
 static void stop_server(void)

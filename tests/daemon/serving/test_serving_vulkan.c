@@ -45,14 +45,7 @@ static void start_logged(const char *log, const char *argument)
 {
     const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
                                      "--gpu-handoff-elements=0", argument, NULL};
-    int saved = dup(STDERR_FILENO);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    cr_assert_geq(fd, 0);
-    dup2(fd, STDERR_FILENO);
-    inf_fixture_start(&fixture, arguments);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    close(fd);
+    inf_fixture_start_logged(&fixture, log, arguments);
     inf_raw_open(&raw, fixture.socket);
 }
 

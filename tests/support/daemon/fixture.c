@@ -218,6 +218,19 @@ void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments
     wait_for_models(fixture);
 }
 
+void inf_fixture_start_logged(struct inf_fixture *fixture, const char *log,
+                              const char *const *arguments)
+{
+    int saved = dup(STDERR_FILENO);
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert_geq(fd, 0);
+    dup2(fd, STDERR_FILENO);
+    inf_fixture_start(fixture, arguments);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+}
+
 int inf_fixture_wait(struct inf_fixture *fixture)
 {
     int status = 0;

@@ -27,6 +27,10 @@ struct inf_fixture {
 // and gets the settings in `arguments` (terminated by NULL; `arguments` may be NULL).
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
+// Like inf_fixture_start(), but the daemon logs to the file `log`, which is created or emptied.
+void inf_fixture_start_logged(struct inf_fixture *fixture, const char *log,
+                              const char *const *arguments);
+
 // Stops the daemon with SIGTERM, checks that its exit status is 0, and starts another daemon in the
 // same directory.
 void inf_fixture_restart(struct inf_fixture *fixture, const char *const *arguments);
