@@ -120,8 +120,8 @@ bool inf_tflite_block_weights_add(struct inf_tflite_scope *s, uint32_t index, ui
     const struct inf_tflite_tensor *x = inf_tflite_input_tensor(s, data);
     if (!inf_build_ok(&s->b) || stored == NULL || x == NULL || !fits_blocks(s, stored, x))
         return false;
-    const struct inf_tflite_tensor weights_of_floats = inf_tflite_tensor_of_floats(stored);
-    const struct inf_tflite_tensor *tensor = &weights_of_floats;
+    const struct inf_tflite_tensor read = inf_tflite_tensor_as_weights(stored, x);
+    const struct inf_tflite_tensor *tensor = &read;
     int64_t width = tensor->shape.dims[1];
     *weights = (struct inf_tflite_block_weights){.bits = packed_bits(tensor),
                                                  .block = tensor->quantization.block,

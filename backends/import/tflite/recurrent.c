@@ -58,9 +58,8 @@ uint32_t inf_tflite_weight(struct inf_tflite_scope *s, uint32_t index)
         return INF_VALUE_NONE;
     if (!inf_tflite_tensor_is_const(tensor))
         return inf_tflite_real(s, index);
-    if (inf_tflite_tensor_is_quantized(inf_tflite_input_tensor(s, 0)))
-        return inf_tflite_add_floats(s, tensor, NULL);
-    struct inf_tflite_tensor weights = inf_tflite_tensor_of_floats(tensor);
+    const struct inf_tflite_tensor weights =
+        inf_tflite_tensor_as_weights(tensor, inf_tflite_input_tensor(s, 0));
     return inf_tflite_add_floats(s, &weights, NULL);
 }
 

@@ -30,11 +30,13 @@ bool inf_tflite_tensor_same_scale(const struct inf_tflite_tensor *a,
            p->zeros[0] == q->zeros[0];
 }
 
-struct inf_tflite_tensor inf_tflite_tensor_of_floats(const struct inf_tflite_tensor *tensor)
+struct inf_tflite_tensor inf_tflite_tensor_as_weights(const struct inf_tflite_tensor *tensor,
+                                                      const struct inf_tflite_tensor *x)
 {
     static const int64_t no_zero = 0;
     struct inf_tflite_tensor weights = *tensor;
-    if (tensor->type != INF_TFLITE_TYPE_UINT8 || tensor->quantization.count != 1)
+    if (inf_tflite_tensor_is_quantized(x) || tensor->type != INF_TFLITE_TYPE_UINT8 ||
+        tensor->quantization.count != 1)
         return weights;
     weights.type = INF_TFLITE_TYPE_INT8;
     weights.quantization.zeros = &no_zero;

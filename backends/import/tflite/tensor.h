@@ -18,11 +18,12 @@ bool inf_tflite_tensor_is_quantized(const struct inf_tflite_tensor *tensor);
 bool inf_tflite_tensor_same_scale(const struct inf_tflite_tensor *a,
                                   const struct inf_tflite_tensor *b);
 
-// Returns how TFLite's kernels read `tensor` if it has the weights of an operator on floats: UINT8
-// weights with one scale are the bytes of signed numbers without a zero point, as early converters
-// wrote them. Other tensors are returned as they are. The result has pointers to the data of
-// `tensor`.
-struct inf_tflite_tensor inf_tflite_tensor_of_floats(const struct inf_tflite_tensor *tensor);
+// Returns `tensor` as TFLite's kernels read the weights of an operator with the input `x`. If x has
+// floats, UINT8 weights with one scale are the bytes of signed numbers without a zero point, as
+// early converters wrote them. Other tensors are returned as they are. The result has pointers to
+// the data of `tensor`.
+struct inf_tflite_tensor inf_tflite_tensor_as_weights(const struct inf_tflite_tensor *tensor,
+                                                      const struct inf_tflite_tensor *x);
 
 // Copies the elements of a constant in the type that inf_tflite_type_info() gives. The caller owns
 // the reference *out_data.

@@ -43,9 +43,7 @@ uint32_t inf_tflite_weights(struct inf_tflite_scope *s, uint32_t index, uint32_t
         return inf_build_transpose(&s->b, inf_tflite_real(s, index), layout->perm, layout->rank);
     if (is_byte_tensor(tensor) && is_byte_tensor(x))
         return add_byte_weights(s, tensor, layout);
-    if (inf_tflite_tensor_is_quantized(x))
-        return inf_tflite_add_floats(s, tensor, layout);
-    struct inf_tflite_tensor weights = inf_tflite_tensor_of_floats(tensor);
+    const struct inf_tflite_tensor weights = inf_tflite_tensor_as_weights(tensor, x);
     return inf_tflite_add_floats(s, &weights, layout);
 }
 
