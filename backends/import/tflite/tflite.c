@@ -115,11 +115,9 @@ static enum inf_code search_model(struct search *search, uint32_t subgraph)
 
 // Fails if the model has unsupported operators or types, and names all of them.
 static enum inf_code check_operators(struct inf_tflite_import *import, uint32_t subgraph,
-                                     const struct inf_import_options *options,
-                                     struct inf_error *err)
+                                     FILE *report, struct inf_error *err)
 {
-    struct inf_missing missing = {.separator = ", ",
-                                  .report = options != NULL ? options->report : NULL};
+    struct inf_missing missing = {.separator = ", ", .report = report};
     struct search search = {.import = import, .err = err};
     enum inf_code code = search_model(&search, subgraph);
     if (code == INF_OK) {
@@ -272,7 +270,7 @@ static enum inf_code read_model(struct inf_tflite_import *import, struct inf_tfl
     INF_TRY(find_subgraph(model, options != NULL ? options->signature : NULL, &subgraph, err));
     if (options != NULL && options->contents != NULL)
         inf_tflite_contents_print(options->contents, model);
-    INF_TRY(check_operators(import, subgraph, options, err));
+    INF_TRY(check_operators(import, subgraph, options != NULL ? options->report : NULL, err));
     INF_TRY(lower_model(import, subgraph, graph, err));
     return describe_model(model, subgraph, bytes, options, err);
 }
