@@ -5,6 +5,8 @@
 //
 // The first failure is kept as the problem of the description. Everything that was read before it
 // stays, because a model whose labels are damaged computes the same answers.
+//
+// Also prints what the model contains: operators, and how tensors are quantised.
 #include "backends/import/tflite/metadata.h"
 
 #include <math.h>
@@ -275,7 +277,7 @@ void inf_tflite_describe(struct inf_model_description *description,
 
 // --- what the model contains ---
 
-// The most kinds of tensors that are told apart. A model with more kinds has unusual ones.
+// The most kinds of tensors that are counted. Tensors of further kinds are left out.
 #define KINDS_MAX 12
 
 // How many tensors have each kind, such as "INT8 per channel".
@@ -322,29 +324,42 @@ static bool is_narrow(const struct inf_tflite_tensor *tensor)
     return inf_tflite_tensor_is_quantized(tensor) || tensor->type == INF_TFLITE_TYPE_FLOAT16;
 }
 
+// Prints the name of each operator, a line each.
+static void print_operators(const struct inf_tflite_subgraph *subgraph, FILE *file)
+{
+    for (uint32_t i = 0; i < subgraph->operator_count; i++) {
+        const struct inf_tflite_code *code = subgraph->operators[i].code;
+        const char *name = inf_tflite_builtin_name(code->builtin);
+        if (code->builtin == INF_TFLITE_CUSTOM)
+            fprintf(file, "custom operator %s\n", code->custom);
+        else if (name != NULL)
+            fprintf(file, "%s\n", name);
+        else
+            fprintf(file, "builtin operator %d\n", code->builtin);
+    }
+}
+
+// Counts the narrow tensors. Constants with fewer than two axes, such as biases, are left out.
+static void count_tensors(const struct inf_tflite_subgraph *subgraph, struct kinds *weights,
+                          struct kinds *others)
+{
+    for (uint32_t i = 0; i < subgraph->tensor_count; i++) {
+        const struct inf_tflite_tensor *tensor = &subgraph->tensors[i];
+        bool is_const = inf_tflite_tensor_is_const(tensor);
+        if (is_narrow(tensor) && (!is_const || tensor->shape.rank > 1))
+            count_kind(is_const ? weights : others, tensor);
+    }
+}
+
 void inf_tflite_contents_print(struct inf_file_contents *contents,
                                const struct inf_tflite_model *model)
 {
     struct kinds weights = {.count = 0}, others = {.count = 0};
     snprintf(contents->version, sizeof contents->version, "schema 3");
     for (uint32_t i = 0; i < model->subgraph_count; i++) {
-        const struct inf_tflite_subgraph *subgraph = &model->subgraphs[i];
-        for (uint32_t k = 0; k < subgraph->operator_count && contents->operators != NULL; k++) {
-            const struct inf_tflite_code *code = subgraph->operators[k].code;
-            const char *name = inf_tflite_builtin_name(code->builtin);
-            if (code->builtin == INF_TFLITE_CUSTOM)
-                fprintf(contents->operators, "custom operator %s\n", code->custom);
-            else if (name != NULL)
-                fprintf(contents->operators, "%s\n", name);
-            else
-                fprintf(contents->operators, "builtin operator %d\n", code->builtin);
-        }
-        for (uint32_t k = 0; k < subgraph->tensor_count; k++) {
-            const struct inf_tflite_tensor *tensor = &subgraph->tensors[k];
-            bool is_const = inf_tflite_tensor_is_const(tensor);
-            if (is_narrow(tensor) && (!is_const || tensor->shape.rank > 1))
-                count_kind(is_const ? &weights : &others, tensor);
-        }
+        if (contents->operators != NULL)
+            print_operators(&model->subgraphs[i], contents->operators);
+        count_tensors(&model->subgraphs[i], &weights, &others);
     }
     contents->quantization[0] = '\0';
     print_kinds(contents->quantization, sizeof contents->quantization, "weights ", &weights);
