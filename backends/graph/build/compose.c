@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that add several nodes: matrix products of vectors, flattening to matrices, sizes of
-// dimensions as values, conversion between channels-first (NCHW) and channels-last (NHWC) layout,
-// and the part of its input that a transposed convolution of TensorFlow.js reads.
+// dimensions as values, ranges and indices that depend on a size, conversion between channels-first
+// (NCHW) and channels-last (NHWC) layout, and the part of its input that a transposed convolution
+// of TensorFlow.js reads.
 #include "backends/graph/build/operators.h"
 
 #include "backends/graph/shape/infer.h"
@@ -14,6 +15,21 @@ uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)
         return inf_build_list(b, &dim, 1);
     axis = inf_build_axis(b, axis, inf_build_rank(b, x));
     return inf_build_slice(b, inf_build_shape(b, x), 0, axis, axis + 1, 1);
+}
+
+uint32_t inf_build_range(struct inf_builder *b, uint32_t end)
+{
+    enum inf_dtype dtype = inf_build_dtype(b, end);
+    struct inf_build_node node = inf_build_describe(INF_OP_RANGE, inf_build_scalar(b, dtype, 0),
+                                                    end, inf_build_scalar(b, dtype, 1));
+    return inf_build_value(b, &node);
+}
+
+uint32_t inf_build_wrap_indices(struct inf_builder *b, uint32_t indices, uint32_t size)
+{
+    uint32_t zero = inf_build_scalar(b, inf_build_dtype(b, indices), 0);
+    uint32_t is_negative = inf_build_compare(b, INF_COMPARE_LESS, indices, zero);
+    return inf_build_select(b, is_negative, inf_build_add(b, indices, size), indices);
 }
 
 uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x)

@@ -72,6 +72,11 @@ uint32_t inf_build_shape(struct inf_builder *b, uint32_t x);
 // Adds one dimension of x as an i32 value of shape [1], which is a constant if the dimension is
 // known.
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis);
+// Adds 0, 1, ... end - 1. `end` is an integer scalar, and gives the type of the result.
+uint32_t inf_build_range(struct inf_builder *b, uint32_t end);
+// Adds the indices, with `size` added to those that are negative, because they count from the end.
+// `size` is a scalar of the type of the indices.
+uint32_t inf_build_wrap_indices(struct inf_builder *b, uint32_t indices, uint32_t size);
 // Adds the matrix product as NumPy defines it: operands of rank 1 are vectors.
 uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y);
 // Adds x with axis 1 (channels) moved to the end; returns x if its rank is below 3.

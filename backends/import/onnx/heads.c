@@ -13,10 +13,7 @@ uint32_t inf_onnx_add_range(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
     if (size != INF_DIM_UNKNOWN)
         return inf_build_iota(&s->b, INF_DTYPE_I32, size);
     uint32_t end = inf_build_squeeze(&s->b, inf_build_dim_value(&s->b, x, axis), (int64_t[]){0}, 1);
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_RANGE, inf_build_scalar(&s->b, INF_DTYPE_I32, 0), end,
-                           inf_build_scalar(&s->b, INF_DTYPE_I32, 1));
-    return inf_build_value(&s->b, &node);
+    return inf_build_range(&s->b, end);
 }
 
 uint32_t inf_onnx_split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads)

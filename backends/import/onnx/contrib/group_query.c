@@ -55,8 +55,7 @@ static struct positions add_positions(struct inf_onnx_scope *s, uint32_t q, uint
     if (past != INF_VALUE_NONE)
         end = inf_build_binary(&s->b, INF_BINARY_MAX, total,
                                add_i32_scalar(s, inf_build_dim_value(&s->b, past, 2)));
-    struct inf_build_node range = inf_build_describe(INF_OP_RANGE, zero, end, one);
-    positions.keys = inf_build_value(&s->b, &range);
+    positions.keys = inf_build_range(&s->b, end);
     return positions;
 }
 

@@ -326,10 +326,7 @@ static uint32_t wrap_indices(struct inf_onnx_scope *s, uint32_t index, uint32_t 
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, index);
     uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
-    size = inf_build_reshape(&s->b, size, NULL, 0);
-    uint32_t is_negative =
-        inf_build_compare(&s->b, INF_COMPARE_LESS, index, inf_build_scalar(&s->b, dtype, 0));
-    return inf_build_select(&s->b, is_negative, inf_build_add(&s->b, index, size), index);
+    return inf_build_wrap_indices(&s->b, index, inf_build_reshape(&s->b, size, NULL, 0));
 }
 
 // Adds nodes that gather x (the data, scales or zero points) along `axis` and convert it to

@@ -83,11 +83,8 @@ static uint32_t add_places(struct inf_onnx_scope *s, const struct deform *deform
 {
     int64_t count = deform->taps[0] * deform->taps[1];
     float *taps;
-    const uint32_t ends[] = {inf_build_scalar(&s->b, INF_DTYPE_I32, 0),
-                             inf_build_reshape(&s->b, deform->places[axis], NULL, 0),
-                             inf_build_scalar(&s->b, INF_DTYPE_I32, 1)};
-    struct inf_build_node node = inf_build_describe_list(INF_OP_RANGE, ends, 3);
-    uint32_t at = inf_build_cast(&s->b, inf_build_value(&s->b, &node), INF_DTYPE_F32);
+    uint32_t end = inf_build_reshape(&s->b, deform->places[axis], NULL, 0);
+    uint32_t at = inf_build_cast(&s->b, inf_build_range(&s->b, end), INF_DTYPE_F32);
     at = inf_build_binary_number(&s->b, INF_BINARY_MUL, at, (double)deform->strides[axis]);
     at = inf_build_reshape(&s->b, at, axis == 0 ? (int64_t[]){-1, 1} : (int64_t[]){1, -1}, 2);
     uint32_t shifts = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(count, 1, 1, 1), &taps);

@@ -14,10 +14,8 @@ static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, ui
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, indices);
     uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
-    uint32_t zero = inf_build_scalar(&s->b, dtype, 0);
-    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices, zero);
     size = inf_build_squeeze(&s->b, size, (int64_t[]){0}, 1);
-    return inf_build_select(&s->b, negative, inf_build_add(&s->b, indices, size), indices);
+    return inf_build_wrap_indices(&s->b, indices, size);
 }
 
 // Returns true if the indices are a constant without negative elements.
@@ -202,14 +200,10 @@ static void lower_one_hot(struct inf_onnx_scope *s)
     uint32_t indices = s->inputs[0], values = s->inputs[2], depth = read_depth(s);
     int32_t rank = inf_build_rank(&s->b, indices);
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank + 1);
-    uint32_t zero = inf_build_scalar(&s->b, INF_DTYPE_I64, 0);
     indices = inf_build_cast(&s->b, indices, INF_DTYPE_I64);
-    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices, zero);
-    indices = inf_build_select(&s->b, negative, inf_build_add(&s->b, indices, depth), indices);
+    indices = inf_build_wrap_indices(&s->b, indices, depth);
     indices = inf_build_expand_dims(&s->b, indices, (int64_t[]){axis}, 1);
-    struct inf_build_node range =
-        inf_build_describe(INF_OP_RANGE, zero, depth, inf_build_scalar(&s->b, INF_DTYPE_I64, 1));
-    uint32_t index = inf_build_value(&s->b, &range);
+    uint32_t index = inf_build_range(&s->b, depth);
     index = inf_build_expand_dims(&s->b, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - axis);
     uint32_t here = inf_build_compare(&s->b, INF_COMPARE_EQUAL, indices, index);
     uint32_t off = inf_build_reshape(&s->b, inf_build_slice(&s->b, values, 0, 0, 1, 1), NULL, 0);

@@ -68,11 +68,8 @@ static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_
 {
     bool corners = inf_onnx_attr_int(s, "align_corners", 0) != 0;
     int64_t shape[3] = {1, 1, 1};
-    const uint32_t ends[] = {inf_build_scalar(&s->b, INF_DTYPE_I32, 0),
-                             inf_build_reshape(&s->b, size, NULL, 0),
-                             inf_build_scalar(&s->b, INF_DTYPE_I32, 1)};
-    struct inf_build_node node = inf_build_describe_list(INF_OP_RANGE, ends, 3);
-    uint32_t at = inf_build_cast(&s->b, inf_build_value(&s->b, &node), dtype);
+    uint32_t end = inf_build_reshape(&s->b, size, NULL, 0);
+    uint32_t at = inf_build_cast(&s->b, inf_build_range(&s->b, end), dtype);
     uint32_t count = inf_build_cast(&s->b, size, dtype);
     at = inf_build_binary_number(&s->b, INF_BINARY_MUL, at, 2);
     if (corners)

@@ -25,13 +25,10 @@ static uint32_t add_number(struct inf_builder *b, int64_t number)
     return inf_build_list(b, &number, 1);
 }
 
-// Adds 0, 1, ... up to the number in the list `count` of one element.
-static uint32_t add_count(struct inf_builder *b, uint32_t count)
+// Adds 0, 1, ... count - 1. `count` is a list of one element.
+static uint32_t add_range(struct inf_builder *b, uint32_t count)
 {
-    struct inf_build_node node = inf_build_describe(
-        INF_OP_RANGE, inf_build_scalar(b, INF_DTYPE_I32, 0), inf_build_reshape(b, count, NULL, 0),
-        inf_build_scalar(b, INF_DTYPE_I32, 1));
-    return inf_build_value(b, &node);
+    return inf_build_range(b, inf_build_reshape(b, count, NULL, 0));
 }
 
 // Adds the splits of rows of these lengths.
@@ -49,7 +46,7 @@ static struct rows find_rows(struct inf_builder *b, uint32_t splits)
 {
     struct rows rows;
     uint32_t ends = inf_build_slice(b, splits, 0, 1, INT64_MAX, 1);
-    uint32_t values = add_count(b, inf_build_slice(b, splits, 0, -1, INT64_MAX, 1));
+    uint32_t values = add_range(b, inf_build_slice(b, splits, 0, -1, INT64_MAX, 1));
     struct inf_build_node node =
         inf_build_describe(INF_OP_SEARCH_SORTED, ends, values, INF_VALUE_NONE);
     node.attrs.search_sorted.right = true;
@@ -100,7 +97,7 @@ static void add_even_splits(struct inf_builder *b, uint32_t indices, int32_t axe
         uint32_t rows =
             inf_build_reduce(b, INF_REDUCE_PROD, inf_build_slice(b, shape, 0, 0, i + 1, 1),
                              &(struct inf_ints){.count = 1}, true);
-        rows = add_count(b, inf_build_binary_number(b, INF_BINARY_ADD, rows, 1));
+        rows = add_range(b, inf_build_binary_number(b, INF_BINARY_ADD, rows, 1));
         out_splits[i] = inf_build_mul(b, rows, inf_build_slice(b, shape, 0, i + 1, i + 2, 1));
     }
 }
@@ -151,7 +148,7 @@ static struct rows place_in_rows(struct inf_builder *b, uint32_t row, uint32_t c
     struct inf_build_node node =
         inf_build_describe(INF_OP_BINCOUNT, row, inf_build_reshape(b, count, NULL, 0), weights);
     uint32_t splits = add_splits(b, inf_build_value(b, &node));
-    uint32_t values = add_count(b, inf_build_shape(b, row));
+    uint32_t values = add_range(b, inf_build_shape(b, row));
     return (struct rows){row, inf_build_sub(b, values, inf_build_gather(b, splits, row, 0))};
 }
 

@@ -64,9 +64,7 @@ static enum inf_code lower_split(struct inf_tfjs_scope *scope, struct inf_error 
     uint32_t shape = inf_build_shape(&b, parts[0]);
     uint32_t most =
         inf_build_squeeze(&b, inf_build_slice(&b, shape, 0, -1, INT64_MAX, 1), (int64_t[]){0}, 1);
-    node = inf_build_describe(INF_OP_RANGE, inf_build_scalar(&b, INF_DTYPE_I32, 0), most,
-                              inf_build_scalar(&b, INF_DTYPE_I32, 1));
-    uint32_t places = inf_build_value(&b, &node);
+    uint32_t places = inf_build_range(&b, most);
     uint32_t counts = inf_build_expand_dims(&b, parts[1], (int64_t[]){-1}, 1);
     uint32_t is_there = inf_build_compare(&b, INF_COMPARE_LESS, places, counts);
     node = inf_build_describe(INF_OP_NONZERO, is_there, INF_VALUE_NONE, INF_VALUE_NONE);
