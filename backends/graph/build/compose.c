@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that add several nodes: matrix products of vectors, flattening to matrices, sizes of
+// Functions that add several nodes: matrix products, flattening to matrices, sizes of
 // dimensions as values, ranges and indices that depend on a size, conversion between channels-first
 // (NCHW) and channels-last (NHWC) layout, and the part of its input that a transposed convolution
 // of TensorFlow.js reads.
@@ -66,6 +66,15 @@ uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y)
     if (rank_x == 1 || rank_y == 1)
         return inf_build_squeeze(b, product, (int64_t[]){rank_x == 1 ? -2 : -1}, 1);
     return product;
+}
+
+uint32_t inf_build_matmul_blocks(struct inf_builder *b, const uint32_t operands[5], int32_t bits,
+                                 int32_t block)
+{
+    struct inf_build_node node = inf_build_describe_list(INF_OP_MATMUL_BLOCKS, operands, 5);
+    node.attrs.matmul_blocks.bits = bits;
+    node.attrs.matmul_blocks.block = block;
+    return inf_build_value(b, &node);
 }
 
 // Adds the product of the dimensions from..to-1 of x as an i32 value of shape [1].

@@ -79,6 +79,10 @@ uint32_t inf_build_range(struct inf_builder *b, uint32_t end);
 uint32_t inf_build_wrap_indices(struct inf_builder *b, uint32_t indices, uint32_t size);
 // Adds the matrix product as NumPy defines it: operands of rank 1 are vectors.
 uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y);
+// Adds a product whose weights are packed in blocks of `block` numbers of `bits` bits. The operands
+// are x, the weights, the scales, the zero points and the bias; the last two may be INF_VALUE_NONE.
+uint32_t inf_build_matmul_blocks(struct inf_builder *b, const uint32_t operands[5], int32_t bits,
+                                 int32_t block);
 // Adds x with axis 1 (channels) moved to the end; returns x if its rank is below 3.
 uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x);
 // Adds x with the last axis (channels) moved to axis 1; returns x if its rank is below 3.

@@ -265,11 +265,8 @@ static void lower_matmul_nbits(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     if (find_operands(s, &blocks, inputs)) {
-        struct inf_build_node node = inf_build_describe_list(INF_OP_MATMUL_BLOCKS, inputs, 5);
-        node.attrs.matmul_blocks.bits = blocks.bits;
-        node.attrs.matmul_blocks.block = blocks.size;
-        s->outputs[0] = inf_build_cast(&s->b, inf_build_value(&s->b, &node),
-                                       inf_build_dtype(&s->b, s->inputs[0]));
+        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.size);
+        s->outputs[0] = inf_build_cast(&s->b, y, inf_build_dtype(&s->b, s->inputs[0]));
         return;
     }
     uint32_t b = add_computed_weights(s, &blocks, dtype);

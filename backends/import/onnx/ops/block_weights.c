@@ -165,9 +165,6 @@ uint32_t inf_onnx_blocks_multiply(struct inf_onnx_scope *s, uint32_t x, uint32_t
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     const uint32_t inputs[] = {inf_build_cast(&s->b, x, INF_DTYPE_F32), entry->operands[0],
                                entry->operands[1], entry->operands[2], entry->operands[3]};
-    struct inf_build_node node =
-        inf_build_describe_list(INF_OP_MATMUL_BLOCKS, inputs, INF_ARRAY_LENGTH(inputs));
-    node.attrs.matmul_blocks.bits = entry->blocks.bits;
-    node.attrs.matmul_blocks.block = entry->blocks.block;
-    return inf_build_cast(&s->b, inf_build_value(&s->b, &node), dtype);
+    uint32_t y = inf_build_matmul_blocks(&s->b, inputs, entry->blocks.bits, entry->blocks.block);
+    return inf_build_cast(&s->b, y, dtype);
 }

@@ -19,18 +19,6 @@ static uint32_t shape_rows(struct inf_tflite_scope *s, uint32_t x, int64_t width
     return inf_build_reshape(&s->b, x, (int64_t[]){-1, width}, 2);
 }
 
-static uint32_t multiply_blocks(struct inf_tflite_scope *s,
-                                const struct inf_tflite_block_weights *blocks, uint32_t x,
-                                uint32_t bias)
-{
-    const uint32_t inputs[] = {x, blocks->weights, blocks->scales, blocks->zeros, bias};
-    struct inf_build_node node =
-        inf_build_describe_list(INF_OP_MATMUL_BLOCKS, inputs, INF_ARRAY_LENGTH(inputs));
-    node.attrs.matmul_blocks.bits = blocks->bits;
-    node.attrs.matmul_blocks.block = blocks->block;
-    return inf_build_value(&s->b, &node);
-}
-
 static void lower_fully_connected(struct inf_tflite_scope *s)
 {
     static const struct inf_tflite_layout layout = {2, {0, 1}};
@@ -49,7 +37,9 @@ static void lower_fully_connected(struct inf_tflite_scope *s)
     int64_t width = packed ? blocks.inputs : inf_build_known_dim(&s->b, weights, 1);
     x = shape_rows(s, x, width, keep_axes);
     if (packed) {
-        s->outputs[0] = inf_tflite_activate(s, multiply_blocks(s, &blocks, x, bias), 0);
+        const uint32_t inputs[] = {x, blocks.weights, blocks.scales, blocks.zeros, bias};
+        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.block);
+        s->outputs[0] = inf_tflite_activate(s, y, 0);
         return;
     }
     struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, x, weights, bias);
