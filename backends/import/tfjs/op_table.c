@@ -12,7 +12,7 @@ const struct inf_tfjs_op *inf_tfjs_op_find(const char *name)
         &inf_tfjs_ops_math,   &inf_tfjs_ops_conv,    &inf_tfjs_ops_shape,    &inf_tfjs_ops_array,
         &inf_tfjs_ops_source, &inf_tfjs_ops_control, &inf_tfjs_ops_list,     &inf_tfjs_ops_select,
         &inf_tfjs_ops_window, &inf_tfjs_ops_table,   &inf_tfjs_ops_spectral, &inf_tfjs_ops_random,
-        &inf_tfjs_ops_text,   &inf_tfjs_ops_ragged,
+        &inf_tfjs_ops_text,   &inf_tfjs_ops_sparse,
     };
     assert(name != NULL);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)

@@ -29,6 +29,6 @@ extern const struct inf_tfjs_op_table inf_tfjs_ops_table;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_spectral;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_random;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_text;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_ragged;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_sparse;
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ragged tensors, whose rows have different lengths. A ragged tensor is several plain ones: the
-// values of all rows, and for each ragged axis the splits, where each row begins and the last one
-// ends:
+// Sparse and ragged tensors. Each of them is several plain tensors.
+//
+// A sparse tensor is three: the indices of the elements that are present, their values, and the
+// shape. A ragged tensor has rows of different lengths. It is the values of all rows, and for each
+// ragged axis the splits: the position where each row begins, and where the last one ends.
 //
 //     [[a b c] [] [d e]]     values a b c d e     splits 0 3 3 5
 //
@@ -15,15 +17,133 @@
 // The most ragged axes of a tensor.
 #define AXES_MAX (INF_LIMIT_RANK - 1)
 
-// The values of rows: which row each of them is in, and its place there; both i32 [values].
-struct rows {
-    uint32_t row, place;
-};
-
 static uint32_t add_number(struct inf_builder *b, int64_t number)
 {
     return inf_build_list(b, &number, 1);
 }
+
+// Adds the largest number of a list plus 1, or 0 if the list is empty: i32 [1].
+static uint32_t add_end(struct inf_builder *b, uint32_t list)
+{
+    const uint32_t parts[] = {add_number(b, -1), list};
+    uint32_t last = inf_build_reduce(b, INF_REDUCE_MAX, inf_build_concat(b, parts, 2, 0),
+                                     &(struct inf_ints){.count = 1}, true);
+    return inf_build_binary_number(b, INF_BINARY_ADD, last, 1);
+}
+
+// Adds how often each of 0, 1, ... size - 1 is in a list; i32. `size` is a scalar.
+static uint32_t add_counts(struct inf_builder *b, uint32_t list, uint32_t size)
+{
+    int32_t *none;
+    uint32_t weights = inf_build_const(b, INF_DTYPE_I32, &INF_SHAPE(0), &none);
+    struct inf_build_node node = inf_build_describe(INF_OP_BINCOUNT, list, size, weights);
+    return inf_build_value(b, &node);
+}
+
+// --- operators on sparse tensors ---
+
+// Adds the step of each axis of a dense tensor of this shape.
+static uint32_t add_strides(struct inf_builder *b, uint32_t shape)
+{
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CUMULATE, shape, INF_VALUE_NONE, INF_VALUE_NONE);
+    node.attrs.cumulate.kind = INF_CUMULATE_PROD;
+    node.attrs.cumulate.axis = 0;
+    node.attrs.cumulate.exclusive = node.attrs.cumulate.reverse = true;
+    return inf_build_value(b, &node);
+}
+
+static uint32_t multiply_all(struct inf_builder *b, uint32_t list)
+{
+    return inf_build_reduce(b, INF_REDUCE_PROD, list, &(struct inf_ints){.count = 1}, false);
+}
+
+// Lowers SparseReshape: indices become places in the dense tensor, and these the new indices.
+static enum inf_code lower_reshape(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    const struct inf_ints last = {.count = 1, .values = {1}};
+    uint32_t *values, indices = scope->inputs[0], shape = scope->inputs[1];
+    INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    uint32_t wanted = scope->inputs[2];
+    uint32_t is_open =
+        inf_build_compare(&b, INF_COMPARE_LESS, wanted, inf_build_scalar(&b, INF_DTYPE_I32, 0));
+    uint32_t one = inf_build_scalar(&b, INF_DTYPE_I32, 1);
+    uint32_t rest = multiply_all(&b, inf_build_select(&b, is_open, one, wanted));
+    rest = inf_build_binary(&b, INF_BINARY_FLOOR_DIV, multiply_all(&b, shape),
+                            inf_build_binary(&b, INF_BINARY_MAX, rest, one));
+    values[1] = inf_build_select(&b, is_open, rest, wanted);
+    uint32_t place = inf_build_mul(&b, indices, add_strides(&b, shape));
+    place = inf_build_reduce(&b, INF_REDUCE_SUM, place, &last, true);
+    place = inf_build_binary(&b, INF_BINARY_FLOOR_DIV, place, add_strides(&b, values[1]));
+    values[0] = inf_build_binary(&b, INF_BINARY_FLOOR_MOD, place, values[1]);
+    return b.code;
+}
+
+// Adds the first element of a list as a scalar.
+static uint32_t add_first(struct inf_builder *b, uint32_t list)
+{
+    return inf_build_squeeze(b, inf_build_slice(b, list, 0, 0, 1, 1), (int64_t[]){0}, 1);
+}
+
+// Lowers SparseFillEmptyRows. Outputs: indices, values, which rows were empty, and where each
+// element went.
+static enum inf_code lower_fill_empty_rows(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t *values, made[3];
+    INF_TRY(inf_tfjs_outputs(scope, 4, &values, err));
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    uint32_t rows = add_first(&b, scope->inputs[2]);
+    const uint32_t inputs[] = {scope->inputs[0], scope->inputs[1], rows, scope->inputs[3]};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SPARSE_FILL_ROWS, inputs, 4);
+    node.output_count = 3;
+    inf_build_emit(&b, &node, made);
+    uint32_t first =
+        inf_build_squeeze(&b, inf_build_slice(&b, scope->inputs[0], 1, 0, 1, 1), (int64_t[]){1}, 1);
+    values[0] = made[0];
+    values[1] = made[1];
+    values[2] = inf_build_compare(&b, INF_COMPARE_EQUAL, add_counts(&b, first, rows),
+                                  inf_build_scalar(&b, INF_DTYPE_I32, 0));
+    values[3] = made[2];
+    return b.code;
+}
+
+// Lowers SparseSegmentSum and SparseSegmentMean: rows of x, selected by indices, are summed by the
+// ids of their segments, which ascend.
+static enum inf_code lower_segment(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    bool mean = scope->op->kind != 0;
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    uint32_t x = scope->inputs[0], ids = scope->inputs[2];
+    enum inf_dtype dtype = inf_build_dtype(&b, x);
+    uint32_t rows = inf_build_gather(&b, x, scope->inputs[1], 0);
+    uint32_t count = add_end(&b, ids);
+    uint32_t shape[] = {count, inf_build_slice(&b, inf_build_shape(&b, x), 0, 1, INT64_MAX, 1)};
+    uint32_t zeros =
+        inf_build_fill(&b, inf_build_concat(&b, shape, 2, 0), inf_build_scalar(&b, dtype, 0));
+    struct inf_build_node node = inf_build_describe(
+        INF_OP_SCATTER_ND, zeros, inf_build_expand_dims(&b, ids, (int64_t[]){1}, 1), rows);
+    node.attrs.scatter_nd.kind = INF_SCATTER_ADD;
+    uint32_t y = inf_build_value(&b, &node);
+    if (mean && b.code == INF_OK) {
+        int64_t axes[INF_LIMIT_RANK];
+        int32_t rank = inf_build_rank(&b, x);
+        for (int32_t i = 1; i < rank; i++)
+            axes[i - 1] = i;
+        uint32_t sizes = add_counts(&b, ids, inf_build_squeeze(&b, count, (int64_t[]){0}, 1));
+        sizes = inf_build_binary(&b, INF_BINARY_MAX, sizes, inf_build_scalar(&b, INF_DTYPE_I32, 1));
+        sizes = inf_build_cast(&b, sizes, dtype);
+        y = inf_build_div(&b, y, inf_build_expand_dims(&b, sizes, axes, INF_MAX(rank - 1, 0)));
+    }
+    return b.code == INF_OK ? inf_tfjs_result(scope, y, err) : b.code;
+}
+
+// --- rows of ragged tensors ---
+
+// For each value its row, and its position in the row; both i32 [values].
+struct rows {
+    uint32_t row, place;
+};
 
 // Adds 0, 1, ... count - 1. `count` is a list of one element.
 static uint32_t add_range(struct inf_builder *b, uint32_t count)
@@ -143,11 +263,8 @@ struct ragged {
 // Adds the rows of values whose row is given, in ascending order. `count` is the number of rows.
 static struct rows place_in_rows(struct inf_builder *b, uint32_t row, uint32_t count)
 {
-    int32_t *none;
-    uint32_t weights = inf_build_const(b, INF_DTYPE_I32, &INF_SHAPE(0), &none);
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_BINCOUNT, row, inf_build_reshape(b, count, NULL, 0), weights);
-    uint32_t splits = add_splits(b, inf_build_value(b, &node));
+    uint32_t counts = add_counts(b, row, inf_build_reshape(b, count, NULL, 0));
+    uint32_t splits = add_splits(b, counts);
     uint32_t values = add_range(b, inf_build_shape(b, row));
     return (struct rows){row, inf_build_sub(b, values, inf_build_gather(b, splits, row, 0))};
 }
@@ -191,13 +308,8 @@ static uint32_t add_sizes(struct inf_builder *b, const struct ragged *ragged, ui
                           uint32_t values)
 {
     uint32_t sizes[AXES_MAX + 1] = {ragged->first_rows}, axes = ragged->axes + 1;
-    for (uint32_t i = 1; i < axes; i++) {
-        // Without values the longest row has none.
-        const uint32_t places[] = {add_number(b, -1), ragged->rows[i - 1].place};
-        uint32_t last = inf_build_reduce(b, INF_REDUCE_MAX, inf_build_concat(b, places, 2, 0),
-                                         &(struct inf_ints){.count = 1}, true);
-        sizes[i] = inf_build_binary_number(b, INF_BINARY_ADD, last, 1);
-    }
+    for (uint32_t i = 1; i < axes; i++)
+        sizes[i] = add_end(b, ragged->rows[i - 1].place);
     uint32_t own = inf_build_concat(b, sizes, axes, 0);
     if (inf_build_rank(b, wanted) > 0) // a single -1 asks for no size
         wanted = inf_build_slice(b, wanted, 0, 0, axes, 1);
@@ -225,8 +337,8 @@ static uint32_t add_places(struct inf_builder *b, const struct ragged *ragged)
     return inf_build_concat(b, columns, axes + 1, 1);
 }
 
-// Lowers RaggedTensorToTensor. Inputs: the shape of the result, values, what is where no value is,
-// and the partitions of the ragged axes. Values outside of the shape are left out.
+// Lowers RaggedTensorToTensor. Inputs: the shape of the result, the values, the default value, and
+// the partitions of the ragged axes. Values outside of the shape are left out.
 static enum inf_code lower_to_tensor(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     const struct inf_ints last = {.count = 1, .values = {1}};
@@ -250,9 +362,13 @@ static enum inf_code lower_to_tensor(struct inf_tfjs_scope *scope, struct inf_er
 }
 
 static const struct inf_tfjs_op ops[] = {
+    {"SparseReshape", lower_reshape, 3, 3, 0},
+    {"SparseFillEmptyRows", lower_fill_empty_rows, 4, 4, 0},
+    {"SparseSegmentSum", lower_segment, 3, 3, 0},
+    {"SparseSegmentMean", lower_segment, 3, 3, 1},
     {"RaggedRange", lower_range, 3, 3, 0},
     {"RaggedGather", lower_gather, 3, AXES_MAX + 2, 0},
     {"RaggedTensorToTensor", lower_to_tensor, 4, AXES_MAX + 4, 0},
 };
 
-const struct inf_tfjs_op_table inf_tfjs_ops_ragged = {ops, INF_ARRAY_LENGTH(ops)};
+const struct inf_tfjs_op_table inf_tfjs_ops_sparse = {ops, INF_ARRAY_LENGTH(ops)};
