@@ -16,6 +16,13 @@ uint32_t inf_onnx_add_range(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
     return inf_build_range(&s->b, end);
 }
 
+uint32_t inf_onnx_add_diagonals(struct inf_onnx_scope *s, uint32_t x)
+{
+    uint32_t row = inf_onnx_add_range(s, x, -2), column = inf_onnx_add_range(s, x, -1);
+    row = inf_build_expand_dims(&s->b, row, (int64_t[]){1}, 1);
+    return inf_build_sub(&s->b, column, row);
+}
+
 uint32_t inf_onnx_split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads)
 {
     int64_t size = inf_build_dim(&s->b, x, 2);

@@ -10,6 +10,9 @@
 // Adds a constant or nodes that compute 0, 1, ... n-1 as i32 [n], where n is the size of axis
 // `axis` of x.
 uint32_t inf_onnx_add_range(struct inf_onnx_scope *s, uint32_t x, int32_t axis);
+// Adds nodes that compute the column minus the row of each element of the last two axes of x, as
+// i32 [rows, columns].
+uint32_t inf_onnx_add_diagonals(struct inf_onnx_scope *s, uint32_t x);
 
 // Adds nodes that convert x [batch, sequence, heads * size] to [batch, heads, sequence, size].
 uint32_t inf_onnx_split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads);

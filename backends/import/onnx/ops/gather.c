@@ -225,10 +225,8 @@ static void lower_trilu(struct inf_onnx_scope *s)
         return;
     k = k == INF_VALUE_NONE ? inf_build_scalar(&s->b, INF_DTYPE_I32, 0)
                             : inf_build_reshape(&s->b, inf_onnx_axes_clamp(s, k), NULL, 0);
-    uint32_t row = inf_onnx_add_range(s, x, rank - 2), column = inf_onnx_add_range(s, x, rank - 1);
-    row = inf_build_expand_dims(&s->b, row, (int64_t[]){1}, 1);
-    // The sum of a row and k could overflow; the difference of two positions cannot.
-    uint32_t keep = inf_build_compare(&s->b, side, inf_build_sub(&s->b, column, row), k);
+    // The sum of a row and k could overflow; the difference of a column and a row cannot.
+    uint32_t keep = inf_build_compare(&s->b, side, inf_onnx_add_diagonals(s, x), k);
     uint32_t zero = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0);
     s->outputs[0] = inf_build_select(&s->b, keep, x, zero);
 }

@@ -77,9 +77,7 @@ static void lower_eye_like(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "rank %d, dtype %s", rank, inf_onnx_type_name(type));
     if (!inf_build_ok(&s->b))
         return;
-    uint32_t row = inf_onnx_add_range(s, x, 0), column = inf_onnx_add_range(s, x, 1);
-    row = inf_build_expand_dims(&s->b, row, (int64_t[]){1}, 1);
-    uint32_t one = inf_build_compare(&s->b, INF_COMPARE_EQUAL, inf_build_sub(&s->b, column, row),
+    uint32_t one = inf_build_compare(&s->b, INF_COMPARE_EQUAL, inf_onnx_add_diagonals(s, x),
                                      inf_build_scalar(&s->b, INF_DTYPE_I32, shift));
     s->outputs[0] = inf_build_cast(&s->b, one, dtype);
 }
