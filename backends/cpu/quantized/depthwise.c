@@ -444,17 +444,17 @@ static enum inf_code alloc_packing(const struct depthwise *depthwise, struct inf
     size_t each = NUMBERS + (size_t)depthwise->width.kernel * fours_of(&depthwise->height);
     size_t carry_bytes = GAP, number_bytes = 0;
     size_t carries = depthwise->rows_max * count_carries(depthwise, params, w, &carry_bytes);
-    void *numbers;
-    void *blocks = NULL;
+    void *numbers, *blocks;
     for (size_t i = 0; i < depthwise->block_count; i++)
         number_bytes += each * FOUR * depthwise->blocks[i].loops->width + GAP;
     INF_TRY(inf_q8_alloc(&numbers, step, number_bytes, err));
-    if (carries > 0)
-        INF_TRY(inf_q8_alloc(&blocks, step, carry_bytes, err));
-    if (carries > 0)
-        memset(blocks, 0, GAP);
     packing->numbers = numbers;
-    packing->blocks = carries > 0 ? (uint8_t *)blocks + GAP : NULL;
+    packing->blocks = NULL;
+    if (carries > 0) {
+        INF_TRY(inf_q8_alloc(&blocks, step, carry_bytes, err));
+        memset(blocks, 0, GAP);
+        packing->blocks = (uint8_t *)blocks + GAP;
+    }
     packing->carries = inf_arena_alloc(step->arena, (carries + 1) * sizeof *packing->carries);
     if (packing->carries == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
