@@ -12,8 +12,8 @@ struct inf_arena_block;
 
 // Embedded in its owner. A zeroed struct is an empty arena.
 struct inf_arena {
-    struct inf_arena_block *blocks; // list of blocks, newest first
-    size_t used_bytes;              // bytes in use in the newest block
+    struct inf_arena_block *blocks; // list of blocks; allocations come from the first one
+    size_t used_bytes;              // bytes in use in the first block
 };
 
 // Returns `size` zeroed bytes aligned to 16, valid until inf_arena_fini(); NULL if memory is

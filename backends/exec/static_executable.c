@@ -166,8 +166,8 @@ static bool is_outdated(const struct inf_static_executable *executable)
     return false;
 }
 
-// How often a plan is made again although all devices still support their nodes. Each time a device
-// has disabled a fusion, or excluded a shader for which it has another one.
+// How often a plan is made again although all devices still support their nodes. A device may have
+// disabled a fusion, or excluded a shader for which it has another one.
 #define PLAN_TRIES_MAX 16u
 
 // Plans and compiles. If a device declines a node during compilation, plans again without giving it

@@ -22,7 +22,7 @@ enum inf_code inf_file_failure_code(int cause);
 // Opens the directory `path` for inf_file_open_beneath(). The caller closes *out_fd.
 //
 // INF_NOT_FOUND  there is no such directory; the text has only the last part of `path`.
-// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as of inf_file_failure_code().
+// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as inf_file_failure_code() returns them.
 enum inf_code inf_directory_open(int *out_fd, const char *path,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
@@ -32,7 +32,7 @@ enum inf_code inf_directory_open(int *out_fd, const char *path,
 //
 // INF_NOT_FOUND  no such file.
 // INF_DENIED     the name leaves the directory, or the file is a link or not a regular file.
-// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as of inf_file_failure_code().
+// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as inf_file_failure_code() returns them.
 enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int directory_fd,
                                     const char *name,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

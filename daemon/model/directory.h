@@ -22,7 +22,7 @@ bool inf_model_is_plan(const char *name);
 // Fails because a directory or file, which exists, cannot be read. `cause` is the errno of the call
 // that failed. The caller adds the name with inf_error_prefix().
 //
-// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as of inf_file_failure_code().
+// INF_EXHAUSTED, INF_UNAVAILABLE, INF_DENIED  as inf_file_failure_code() returns them.
 enum inf_code inf_model_refuse_unreadable(int cause, struct inf_error *err) INF_NODISCARD;
 
 // Opens the directory `name` in `parent_fd`. Links are not followed. Returns -1, and sets errno, if

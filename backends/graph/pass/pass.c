@@ -179,7 +179,8 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
                                   .err = err};
     bool changed = true;
     bool has_bytes = has_dequantize(graph);
-    // Nodes that nothing reads would be folded, at the cost of the folds that are wanted.
+    // Remove nodes that nothing reads before the first round, because the budgets of folds would
+    // also be spent on these nodes.
     if (!(options->disabled & 1u << INF_PASS_DROP_DEAD))
         INF_TRY(run_pass(&rewrite, INF_PASS_DROP_DEAD, &changed));
     for (int round = 1; round <= ROUNDS_MAX && changed; round++) {

@@ -134,8 +134,8 @@ static bool is_homogeneous(const struct inf_node *node)
            (node->op == INF_OP_REDUCE && node->attrs.reduce.kind == INF_REDUCE_MEAN);
 }
 
-// Returns the dequantize node from which homogeneous nodes alone compute `value`, each of which has
-// one reader; INF_NODE_NONE if there is none.
+// Returns the dequantize node from which only homogeneous nodes compute `value`. It and the nodes
+// between have one reader each. Returns INF_NODE_NONE if there is no such node.
 static uint32_t find_dequantize(const struct inf_rewrite *rewrite, uint32_t value)
 {
     const struct inf_node *nodes = rewrite->graph->nodes;
@@ -145,9 +145,10 @@ static uint32_t find_dequantize(const struct inf_rewrite *rewrite, uint32_t valu
     return node != INF_NODE_NONE && nodes[node].op == INF_OP_DEQUANTIZE ? node : INF_NODE_NONE;
 }
 
-// Sets the scale of a dequantize node and that of a quantize node to 1, if they are equal and the
-// nodes between them are homogeneous.
-static enum inf_code use_steps(struct inf_rewrite *rewrite, const struct inf_quantize_match *match)
+// If the nodes between a dequantize and a quantize node are homogeneous, and both have the same
+// scale and zero point, sets both scales to 1.
+static enum inf_code use_unit_scale(struct inf_rewrite *rewrite,
+                                    const struct inf_quantize_match *match)
 {
     struct inf_graph *graph = rewrite->graph;
     const struct inf_node *node = &graph->nodes[match->node];
@@ -239,7 +240,7 @@ static enum inf_code visit_quantize(struct inf_rewrite *rewrite, uint32_t index)
     if (!rewrite->removed[match.node])
         INF_TRY(inf_quantize_lookup(rewrite, &match));
     if (!rewrite->removed[match.node])
-        INF_TRY(use_steps(rewrite, &match));
+        INF_TRY(use_unit_scale(rewrite, &match));
     return rewrite->removed[match.node] ? INF_OK : fuse_move(rewrite, &match);
 }
 

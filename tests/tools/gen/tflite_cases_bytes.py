@@ -126,7 +126,6 @@ def reductions():
             id = f'bytes-{name.lower()}-{keep}'
             yield Case(id, name, [x, axes], [y], options=options, tolerance=STEP)
 
-
     # The result has another scale than the operand.
     y = Tensor('i8', (5,), [0] * 5, 0.03, 11)
     y = y.stored([sum(group(i)) / len(group(i)) for i in range(5)])
@@ -318,7 +317,8 @@ def halves():
     data = [(i * 73 + i // 11) % 256 for i in range(6 * 8 * 3)]
     x = Tensor('u8', (1, 6, 8, 3), data, 0.037, 93)
     v = x.real()
-    # Windows of 14 pixels: the reciprocal of 14 in floats brings no half back to a half.
+    # Windows have 14 pixels. If a sum divided by 14 is exactly a half, the sum times the reciprocal
+    # of 14 is not, in floats.
     options = (5, {0: I8(1), 1: I32(1), 2: I32(1), 3: I32(7), 4: I32(2)})
     pooled = [
         sum(v[at(x.shape, (0, p[1] + i, p[2] + j, p[3]))] for i in (0, 1) for j in range(7)) / 14

@@ -31,18 +31,18 @@ Test(history_sample, a_value_grows_along_one_axis_only)
         (struct inf_shape[]){INF_SHAPE(4, 2), INF_SHAPE(4, 2), INF_SHAPE(4, 2), INF_SHAPE(4, 2)});
     cr_expect_eq(found.kind, INF_HISTORY_COMPUTED);
     cr_expect_eq(found.axis, -1);
-    // First along axis 0, then along axis 1.
+    // The value grows along axis 0 for the second length, and along axis 1 for the other lengths.
     found = compare_shapes(
         (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(7, 1), INF_SHAPE(7, 7), INF_SHAPE(7, 8)});
     cr_expect_eq(found.kind, INF_HISTORY_OTHER);
-    // Not at first, or no longer at last.
+    // The value does not grow for the second length, or not for the last one.
     found = compare_shapes(
         (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(1, 1), INF_SHAPE(1, 7), INF_SHAPE(1, 8)});
     cr_expect_eq(found.kind, INF_HISTORY_OTHER);
     found = compare_shapes(
         (struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(1, 7), INF_SHAPE(1, 13), INF_SHAPE(1, 13)});
     cr_expect_eq(found.kind, INF_HISTORY_OTHER);
-    // Both axes at once, or by another number of rows than the history.
+    // The value grows along both axes at once, or by more rows than the history.
     found = compare_shapes((struct inf_shape[]){INF_SHAPE(1, 1), INF_SHAPE(7, 7), INF_SHAPE(13, 13),
                                                 INF_SHAPE(14, 14)});
     cr_expect_eq(found.kind, INF_HISTORY_OTHER);

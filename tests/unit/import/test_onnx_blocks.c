@@ -125,7 +125,8 @@ Test(onnx_blocks, stay_packed_for_products)
     }
 }
 
-// A column of 33 to 48 weights has three blocks as well, so the depth of x must be known.
+// The scales do not tell the depth, because columns of 33 to 48 weights have three blocks. So the
+// weights are packed only if the depth of x is known.
 Test(onnx_blocks, become_floats_if_the_depth_of_x_is_not_known)
 {
     draw_operands(&types[2], true);
@@ -135,7 +136,7 @@ Test(onnx_blocks, become_floats_if_the_depth_of_x_is_not_known)
     cr_assert_neq(run_model(&INF_SHAPE(1, DEPTH + 1), (const void *[]){x}), INF_OK);
 }
 
-// Other forms are widened: columns in front, and rows of blocks.
+// If the blocks are parts of rows and not of columns, the weights become floats.
 Test(onnx_blocks, along_the_other_axis_are_floats)
 {
     static int rows[COLUMNS][COLUMNS];

@@ -63,7 +63,7 @@ const int64_t *inf_trees_read_ints(struct inf_onnx_scope *s, const char *name, i
                                    int64_t *out_count);
 
 // Returns the number of features that a node may read: that of x, or INF_LIMIT_DIM if only a run
-// knows it. Then the run fails if a feature is not there.
+// knows it. In that case, the run fails if x lacks a feature.
 int64_t inf_trees_count_features(struct inf_onnx_scope *s);
 
 // Returns the elements of a constant of floats as doubles. Latches a failure and returns NULL if

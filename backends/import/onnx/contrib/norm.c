@@ -86,8 +86,7 @@ static void lower_embed_norm(struct inf_onnx_scope *s)
         s->outputs[2] = sum;
 }
 
-// Adds nodes that compute the numbers of x, whose scale is input `index` and whose zero point is
-// input `index` + 5.
+// Adds nodes that dequantise x. Its scale is input `index`, its zero point is input `index` + 5.
 static uint32_t add_dequantized(struct inf_onnx_scope *s, uint32_t x, uint32_t index)
 {
     uint32_t scale = inf_onnx_needed_input(s, index), zero = inf_onnx_needed_input(s, index + 5);
@@ -99,7 +98,7 @@ static uint32_t add_dequantized(struct inf_onnx_scope *s, uint32_t x, uint32_t i
     return inf_build_value(&s->b, &node);
 }
 
-// Adds the numbers of the rows `ids` of the table of bytes in input `index`.
+// Adds nodes that gather the rows `ids` of the table in input `index`, and dequantise these rows.
 static uint32_t add_embeddings(struct inf_onnx_scope *s, uint32_t ids, uint32_t index)
 {
     uint32_t table = inf_onnx_needed_input(s, index);

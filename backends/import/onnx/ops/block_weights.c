@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs matrices [k, n] whose columns consist of blocks for matmul_blocks, which wants a column
-// behind the other: [n, blocks, bytes of a block], with unsigned numbers. A signed number is stored
-// plus half of the range, and so is its zero point.
+// Packs matrices [k, n] whose columns consist of blocks, in the form that matmul_blocks reads: one
+// column after the other, [n, blocks, bytes of a block], with unsigned numbers. Half of the range
+// is added to signed numbers and to their zero points.
 //
-// DequantizeLinear adds its nodes in any case, and remembers the matrix. A product that finds the
-// matrix does not read their result. If nothing else reads it either, the pass drop_dead removes
-// the nodes before any pass computes them.
+// DequantizeLinear always adds its nodes, and remembers the matrix. A product that finds the matrix
+// reads the packed weights, and not the result of these nodes. If nothing else reads that result,
+// the pass drop_dead removes the nodes before any pass computes them.
 #include "backends/import/onnx/ops/block_weights.h"
 
 #include "backends/base/half.h"
@@ -13,8 +13,9 @@
 
 #define BLOCK_UNIT 16        // blocks of matmul_blocks are multiples of it
 #define BLOCK_MAX  (1 << 20) // the largest block
-// Columns that are packed together. A row of the matrix has them side by side, so a larger number
-// reads longer runs; their packed blocks must stay in the cache.
+// The number of columns that are packed together. A row of the matrix has them side by side, so
+// that a larger number reads more contiguous bytes. The cache must hold the part of each packed
+// column that is being written.
 #define COLUMNS 64
 
 struct inf_onnx_blocks_list {

@@ -23,8 +23,8 @@ static void extend_padding(struct inf_onnx_scope *s, struct inf_onnx_window *win
     }
 }
 
-// Adds nodes that compute the padding that extend_padding() finds, for axis `axis` of x, of which
-// only a run knows the size: i32 [1].
+// Adds nodes that compute the padding of extend_padding() for axis `axis` of x, whose size is not
+// known at import. The result is i32 [1].
 static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
                                 uint32_t x, int32_t axis)
 {
@@ -45,8 +45,8 @@ static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_
     return inf_build_binary_number(b, INF_BINARY_MAX, end, 0);
 }
 
-// Pads x at the end for ceil_mode with elements that no maximum is, by amounts that a run computes.
-// Then the window needs no padding at the end.
+// Pads x at the end for ceil_mode, by amounts that a run computes. The padding has the lowest
+// number of the type, so that it changes no maximum. Sets the window's own padding at the end to 0.
 static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     uint32_t amounts[2 * (INF_ONNX_WINDOW_AXES + 2)], count = 0;
@@ -67,6 +67,7 @@ static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window
     return inf_build_value(&s->b, &node);
 }
 
+// Returns true if the sizes of all spatial axes of x are known at import.
 static bool has_known_sizes(struct inf_onnx_scope *s, uint32_t x)
 {
     for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
@@ -189,7 +190,7 @@ static void lower_pool(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     uint32_t x = s->inputs[0];
-    // An average must not count elements that x does not have, so it cannot pad x.
+    // Padding x is correct for a maximum only: an average would count the padding as elements.
     bool open = ceil_mode && !window.same && !has_known_sizes(s, x);
     if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
         !is_plain(&window) || (open && is_average)) {

@@ -177,7 +177,8 @@ static struct rows find_rows(struct inf_builder *b, uint32_t splits)
 
 // --- operator RaggedRange ---
 
-// Adds how many numbers there are from `start` to before `limit` in steps of `delta`: i32 [rows].
+// Adds how many numbers each range has: i32 [rows]. `ends` are the starts, the limits, which are
+// not in the ranges, and the steps.
 static uint32_t add_lengths(struct inf_builder *b, const uint32_t ends[3])
 {
     uint32_t back = inf_build_sub(b, ends[0], ends[1]);
@@ -311,7 +312,7 @@ static uint32_t add_sizes(struct inf_builder *b, const struct ragged *ragged, ui
     for (uint32_t i = 1; i < axes; i++)
         sizes[i] = add_end(b, ragged->rows[i - 1].place);
     uint32_t own = inf_build_concat(b, sizes, axes, 0);
-    if (inf_build_rank(b, wanted) > 0) // a single -1 asks for no size
+    if (inf_build_rank(b, wanted) > 0) // a scalar -1 leaves all sizes open
         wanted = inf_build_slice(b, wanted, 0, 0, axes, 1);
     uint32_t is_open =
         inf_build_compare(b, INF_COMPARE_LESS, wanted, inf_build_scalar(b, INF_DTYPE_I32, 0));
