@@ -195,7 +195,7 @@ static void set_biases(const struct inf_q8_product *product)
 }
 
 // Sets up all panels for the packed weights of `packing` and the parameters in product->terms.
-// product->has_zeros must be set.
+// The members that count_terms() depends on must be set.
 static void fill_panels(struct inf_q8_product *product, struct packing packing)
 {
     struct inf_q8_product_panel *panel = product->panels;
@@ -384,7 +384,10 @@ static enum inf_code choose_run(struct inf_q8_product *product, struct inf_cpu_s
         INF_TRY(inf_cpu_step_pack(step, step->node, 1, matrix, &w, err));
     packing.w = w;
     product->has_zeros = !product->folded && inf_q8_has_w_zeros(&product->terms);
-    // The bytes behind a constant may be read in place of the scales of missing columns.
+    // For the missing columns of the last vector, kernels read the slack behind the constant.
+    _Static_assert(INF_Q8_PANEL_COLUMNS_MAX / INF_Q8_VECTORS_MAX * sizeof(float) <=
+                       INF_BLOB_SLACK_BYTES,
+                   "kernels read more scales than the slack of a constant has");
     product->copies_scales = product->terms.scale_count <= 1;
     INF_TRY(alloc_terms(product, step, err));
     fill_panels(product, packing);
