@@ -21,8 +21,8 @@
 struct inf_onnx_blocks_list {
     struct inf_onnx_blocks blocks;
     const struct inf_graph *graph; // whose values they are
-    uint32_t operands[4]; // of matmul_blocks, from the second one; made by the first product
-    bool is_packed;
+    bool is_packed;                // a product has set the following members
+    uint32_t packed, scales, zeros; // operands of matmul_blocks
     struct inf_onnx_blocks_list *next;
 };
 
@@ -143,13 +143,12 @@ static void add_operands(struct inf_onnx_scope *s, struct inf_onnx_blocks_list *
     uint8_t middle = is_signed ? (uint8_t)(1u << (blocks->bits - 1)) : 0;
     int64_t count = inf_build_dim(&s->b, blocks->scales, 0);
     int64_t n = inf_build_dim(&s->b, blocks->scales, 1);
-    entry->operands[0] = add_packed(s, blocks, middle);
-    entry->operands[1] = add_scales(s, blocks->scales);
+    entry->packed = add_packed(s, blocks, middle);
+    entry->scales = add_scales(s, blocks->scales);
     // Without zero points matmul_blocks takes the middle of the range.
-    entry->operands[2] = is_signed && blocks->zeros == INF_VALUE_NONE
-                             ? INF_VALUE_NONE
-                             : add_zeros(s, blocks->zeros, count, n, middle);
-    entry->operands[3] = INF_VALUE_NONE; // no bias
+    entry->zeros = is_signed && blocks->zeros == INF_VALUE_NONE
+                       ? INF_VALUE_NONE
+                       : add_zeros(s, blocks->zeros, count, n, middle);
     entry->is_packed = true;
 }
 
@@ -164,8 +163,8 @@ uint32_t inf_onnx_blocks_multiply(struct inf_onnx_scope *s, uint32_t x, uint32_t
     if (!entry->is_packed)
         add_operands(s, entry);
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
-    const uint32_t inputs[] = {inf_build_cast(&s->b, x, INF_DTYPE_F32), entry->operands[0],
-                               entry->operands[1], entry->operands[2], entry->operands[3]};
+    const uint32_t inputs[] = {inf_build_cast(&s->b, x, INF_DTYPE_F32), entry->packed,
+                               entry->scales, entry->zeros, INF_VALUE_NONE};
     uint32_t y = inf_build_matmul_blocks(&s->b, inputs, entry->blocks.bits, entry->blocks.block);
     return inf_build_cast(&s->b, y, dtype);
 }
