@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "client/inferd.h"
 #include "tests/support/daemon/fixture.h"
