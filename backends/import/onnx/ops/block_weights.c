@@ -20,8 +20,8 @@
 
 struct inf_onnx_blocks_list {
     struct inf_onnx_blocks blocks;
-    const struct inf_graph *graph; // whose values they are
-    bool is_packed;                // a product has set the following members
+    const struct inf_graph *graph;  // whose values they are
+    bool is_packed;                 // a product has set the following members
     uint32_t packed, scales, zeros; // operands of matmul_blocks
     struct inf_onnx_blocks_list *next;
 };
