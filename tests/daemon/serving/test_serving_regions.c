@@ -121,18 +121,17 @@ Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
     munmap(memory, 5000);
 }
 
-// Expects that the daemon has `wanted` descriptors, now or soon, because another thread of the
-// daemon closes the copies of those that were sent.
-static void expect_fds(uint32_t wanted)
+// Expects that the daemon has `wanted` descriptors of regions, now or soon, because another thread of
+// the daemon closes the copies of those that were sent.
+static void expect_region_fds(uint32_t wanted)
 {
-    for (int i = 0; i < 1000 && inf_fixture_fds(&fixture) != wanted; i++)
+    for (int i = 0; i < 1000 && inf_fixture_fds_of(&fixture, "/memfd:inferd-") != wanted; i++)
         usleep(10000);
-    cr_assert_eq(inf_fixture_fds(&fixture), wanted);
+    cr_assert_eq(inf_fixture_fds_of(&fixture, "/memfd:inferd-"), wanted);
 }
 
 Test(serving_regions, of_the_daemons_own_come_with_their_descriptors_among_other_replies)
 {
-    uint32_t before = inf_fixture_fds(&fixture);
     for (uint64_t id = 1; id <= 100; id++) {
         send_alloc(id, 64 * id);
         inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = id},
@@ -149,12 +148,12 @@ Test(serving_regions, of_the_daemons_own_come_with_their_descriptors_among_other
         cr_assert_eq(raw.frame.header.stream_id, id);
     }
     // The daemon keeps one descriptor for each region, to check its pages.
-    expect_fds(before + 100);
+    expect_region_fds(100);
     for (uint64_t id = 1; id <= 100; id++) {
         unregister_region(id);
         inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
     }
-    expect_fds(before);
+    expect_region_fds(0);
 }
 
 static void check_alloc_refused(uint64_t id, uint64_t size, enum inf_code code,

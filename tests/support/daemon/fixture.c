@@ -285,17 +285,27 @@ void inf_fixture_open_as(const struct inf_fixture *fixture, struct inf_raw *raw,
     cr_assert_eq(seteuid(0), 0);
 }
 
-uint32_t inf_fixture_fds(const struct inf_fixture *fixture)
+uint32_t inf_fixture_fds_of(const struct inf_fixture *fixture, const char *prefix)
 {
-    char path[64];
+    char path[64], target[256];
     snprintf(path, sizeof path, "/proc/%d/fd", (int)fixture->pid);
     DIR *directory = opendir(path);
     cr_assert_not_null(directory);
     uint32_t count = 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        count += strncmp(target, prefix, strlen(prefix)) == 0;
+    }
     closedir(directory);
     return count;
+}
+
+uint32_t inf_fixture_fds(const struct inf_fixture *fixture)
+{
+    return inf_fixture_fds_of(fixture, "");
 }
 
 void inf_fixture_expect_fds(const struct inf_fixture *fixture, uint32_t count)
