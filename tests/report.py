@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """report.py BUILD... - counts what `meson test` ran in build folders, and prints what failed or was
-skipped.
+skipped, and which programs took longest.
 report.py --again BUILD - prints the names of the programs of one build to run a second time.
 
 Criterion tests count one by one (the run must have had CRITERION_VERBOSITY_LEVEL=1), everything
@@ -11,6 +11,7 @@ A program that failed on a busy machine may be run a second time, alone, into th
 second result counts, and the first is printed. A sanitizer's finding is never given a second
 chance.
 """
+import heapq
 import json
 import re
 import sys
@@ -24,6 +25,8 @@ NOTABLE = re.compile(
     r'\[(FAIL|SKIP|CRASH)\]|Assertion Failed|^\s*\[----\]\s+(?!Criterion)\S|ERROR: \w*Sanitizer|'
     r'WARNING: ThreadSanitizer|runtime error:|^SKIP'
 )
+
+SLOWEST_COUNT = 12
 
 
 def count(test):
@@ -74,6 +77,14 @@ def describe(build, test, counts, remark):
     print('\n'.join('    ' + text for text in notable[:60]))
 
 
+def print_slowest(build):
+    slowest = heapq.nlargest(
+        SLOWEST_COUNT, tests_of(build, 'testlog').values(), key=lambda test: test['duration']
+    )
+    names = (f"{test['name'].split(' / ')[-1]} {test['duration']:.0f} s" for test in slowest)
+    print(f"{build}: slowest: {', '.join(names)}")
+
+
 def main(builds):
     totals = [0, 0, 0]
     for build in builds:
@@ -88,6 +99,7 @@ def main(builds):
             totals = [a + b for a, b in zip(totals, counts)]
             if counts[1] or counts[2]:
                 describe(build, test, counts, '')
+        print_slowest(build)
     print('{} passed, {} failed, {} skipped'.format(*totals))
     return 1 if totals[1] or not totals[0] else 0
 
