@@ -15,6 +15,11 @@
 // The share of the memory that the machine has left at start, in percent.
 #define MACHINE_PERCENT 80
 
+// If no trigger can be set: how often the pressure is read, and how long tasks must have waited for
+// memory in that time. These are the numbers of the trigger.
+#define READ_INTERVAL_S 2
+#define STALL_MIN_NS    UINT64_C(150000000)
+
 static uint64_t take_percent(uint64_t bytes, uint64_t percent)
 {
     return bytes / 100 * percent + bytes % 100 * percent / 100;
@@ -27,6 +32,7 @@ void inf_memory_watch_init(struct inf_memory_watch *watch, uint64_t memory_max, 
     struct inf_memory_budget *budget = &watch->budget;
     *watch = (struct inf_memory_watch){.log = log};
     inf_memory_trigger_init(&watch->trigger);
+    inf_pressure_init(&watch->pressure);
     budget->used[INF_MEMORY_PROCESS] = inf_resident_bytes_read();
     if (memory_max == 0) {
         inf_memory_limit_read(&limit, root);
@@ -44,7 +50,16 @@ void inf_memory_watch_init(struct inf_memory_watch *watch, uint64_t memory_max, 
             (unsigned long long)budget->used[INF_MEMORY_PROCESS], budget->source);
 }
 
-static void on_pressure(evutil_socket_t fd, short events, void *context)
+// Unloads idle models because memory is short.
+static void relieve_memory(struct inf_memory_watch *watch) INF_ON_LOOP
+{
+    uint64_t bytes = inf_model_store_relieve(watch->store, inf_clock_ns());
+    inf_log(watch->log, INF_LOG_WARNING, "memory is short, idle models unloaded bytes=%llu",
+            (unsigned long long)bytes);
+    watch->relieved(watch->context);
+}
+
+static void on_trigger(evutil_socket_t fd, short events, void *context)
 {
     (void)fd;
     (void)events;
@@ -55,30 +70,68 @@ static void on_pressure(evutil_socket_t fd, short events, void *context)
         (void)event_del(watch->event);
         return;
     }
-    uint64_t bytes = inf_model_store_relieve(watch->store, inf_clock_ns());
-    inf_log(watch->log, INF_LOG_WARNING, "memory is short, idle models unloaded bytes=%llu",
-            (unsigned long long)bytes);
-    watch->relieved(watch->context);
+    relieve_memory(watch);
+}
+
+// Returns how long tasks of the group have waited for memory since the function was last called; 0
+// if the kernel does not say.
+static uint64_t read_stall_ns(struct inf_memory_watch *watch)
+{
+    struct inf_pressure_times times;
+    if (!inf_pressure_read(&watch->pressure, INF_PRESSURE_MEMORY, &times))
+        return 0;
+    uint64_t before_ns = watch->stalled_ns;
+    watch->stalled_ns = times.some_ns;
+    return times.some_ns > before_ns ? times.some_ns - before_ns : 0;
+}
+
+static void on_timer(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    struct inf_memory_watch *watch = context;
+    if (read_stall_ns(watch) >= STALL_MIN_NS)
+        relieve_memory(watch);
+}
+
+// Makes the event that reports pressure: by a trigger, else by a timer. The event remains NULL if
+// the kernel reports no pressure of the process's control group.
+static enum inf_code open_event(struct inf_memory_watch *watch, struct event_base *base,
+                                struct inf_error *err)
+{
+    const struct timeval interval = {.tv_sec = READ_INTERVAL_S};
+    struct inf_error why = {0};
+    if (inf_memory_trigger_open(&watch->trigger, "", &why) == INF_OK) {
+        watch->event = event_new(base, inf_memory_trigger_fd(&watch->trigger), EV_READ | EV_PERSIST,
+                                 on_trigger, watch);
+        if (watch->event != NULL && event_add(watch->event, NULL) == 0)
+            return INF_OK;
+        return inf_fail(err, INF_EXHAUSTED, "no event for the pressure on memory");
+    }
+    inf_pressure_open(&watch->pressure, "");
+    if (!watch->pressure.is_of_group[INF_PRESSURE_MEMORY]) {
+        inf_log(watch->log, INF_LOG_INFO, "idle models are not unloaded when memory is short: %s",
+                why.text);
+        return INF_OK;
+    }
+    (void)read_stall_ns(watch);
+    watch->event = event_new(base, -1, EV_PERSIST, on_timer, watch);
+    if (watch->event == NULL || event_add(watch->event, &interval) != 0)
+        return inf_fail(err, INF_EXHAUSTED, "no timer for the pressure on memory");
+    inf_log(watch->log, INF_LOG_INFO, "pressure on memory is read every %d s: %s", READ_INTERVAL_S,
+            why.text);
+    return INF_OK;
 }
 
 enum inf_code inf_memory_watch_start(struct inf_memory_watch *watch, struct event_base *base,
                                      struct inf_model_store *store, void (*relieved)(void *context),
                                      void *context, struct inf_error *err)
 {
-    struct inf_error why = {0};
     watch->store = store;
     watch->relieved = relieved;
     watch->context = context;
-    if (inf_memory_trigger_open(&watch->trigger, "", &why) != INF_OK) {
-        inf_log(watch->log, INF_LOG_INFO, "idle models are not unloaded when memory is short: %s",
-                why.text);
-        return INF_OK;
-    }
-    watch->event = event_new(base, inf_memory_trigger_fd(&watch->trigger), EV_READ | EV_PERSIST,
-                             on_pressure, watch);
-    if (watch->event == NULL || event_add(watch->event, NULL) != 0)
-        return inf_fail(err, INF_EXHAUSTED, "no event for the pressure on memory");
-    return INF_OK;
+    return open_event(watch, base, err);
 }
 
 void inf_memory_watch_fini(struct inf_memory_watch *watch)
@@ -86,6 +139,8 @@ void inf_memory_watch_fini(struct inf_memory_watch *watch)
     if (watch->event != NULL)
         event_free(watch->event);
     watch->event = NULL;
-    if (watch->log != NULL)
-        inf_memory_trigger_close(&watch->trigger);
+    if (watch->log == NULL)
+        return;
+    inf_memory_trigger_close(&watch->trigger);
+    inf_pressure_close(&watch->pressure);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that the daemon may use: finds the limit at start, and unloads idle models when the
-// kernel reports that memory is short.
+// kernel reports that memory is short. The kernel notifies the daemon if the daemon may write to the
+// file memory.pressure of its control group. systemd allows that from version 254 on
+// (MemoryPressureWatch=); with an older one, the daemon reads the file every two seconds.
 #ifndef INF_DAEMON_MEMORY_WATCH_H
 #define INF_DAEMON_MEMORY_WATCH_H
 
 #include "daemon/store/store.h"
 #include "daemon/system/memory_trigger.h"
+#include "daemon/system/pressure.h"
 
 struct event;
 struct event_base;
@@ -14,7 +17,9 @@ struct event_base;
 struct inf_memory_watch {
     struct inf_memory_budget budget;
     struct inf_memory_trigger trigger;
-    struct event *event; // fires when memory is short; NULL: the kernel does not report it
+    struct inf_pressure pressure; // read by the timer if there is no trigger
+    uint64_t stalled_ns;          // time in which tasks waited for memory, as last read
+    struct event *event; // fires when memory is short, or by time; NULL: the kernel reports nothing
     struct inf_model_store *store;
     const struct inf_log *log;
     void (*relieved)(void *context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports that memory is short: the kernel notifies the process when tasks of its control group
-// waited for memory for a while (a trigger of pressure stall information). Nothing is polled.
+// waited for memory for a while (a trigger of pressure stall information).
 #ifndef INF_DAEMON_SYSTEM_MEMORY_TRIGGER_H
 #define INF_DAEMON_SYSTEM_MEMORY_TRIGGER_H
 

@@ -21,6 +21,7 @@ void inf_pressure_init(struct inf_pressure *pressure)
 {
     for (int i = 0; i < INF_PRESSURE_COUNT; i++)
         pressure->fds[i] = -1;
+    memset(pressure->is_of_group, 0, sizeof pressure->is_of_group);
     pressure->self_fd = -1;
 }
 
@@ -34,8 +35,10 @@ void inf_pressure_open(struct inf_pressure *pressure, const char *root)
         snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/%s.pressure", root, group, names[i]);
         pressure->fds[i] = open(path, O_RDONLY | O_CLOEXEC);
         // The file exists but cannot be read if pressure is switched off for the group.
-        if (inf_pressure_read(pressure, (enum inf_pressure_resource)i, &times))
+        if (inf_pressure_read(pressure, (enum inf_pressure_resource)i, &times)) {
+            pressure->is_of_group[i] = group[0] != '\0';
             continue;
+        }
         if (pressure->fds[i] >= 0)
             close(pressure->fds[i]);
         snprintf(path, sizeof path, "%s/proc/pressure/%s", root, names[i]);

@@ -18,6 +18,8 @@ enum inf_pressure_resource {
 // The open files; -1: the kernel has no such file.
 struct inf_pressure {
     int fds[INF_PRESSURE_COUNT];
+    // Whether the file is that of the process's control group, not of the whole machine.
+    bool is_of_group[INF_PRESSURE_COUNT];
     int self_fd; // the directory /proc/self/fd
 };
 

@@ -284,7 +284,9 @@ class Governor(unittest.TestCase):
 class Kernel(Governor):
     """With imitated files of the kernel."""
 
-    def start_in_group(self, count, high):
+    def start_in_group(self, count, high, has_triggers=True):
+        """Returns the socket that stands for the kernel's trigger; without triggers, the file
+        memory.pressure that the daemon reads instead."""
         server = self.make(count)
         root = server.folder / 'system'
         group = root / 'sys/fs/cgroup/a.slice/b.service'
@@ -294,19 +296,30 @@ class Kernel(Governor):
         (root / 'proc/self').mkdir(parents=True)
         (root / 'proc/self/cgroup').write_text('0::/a.slice/b.service\n')
         (root / 'proc/meminfo').write_text('MemTotal: 99999999 kB\nMemAvailable: 99999999 kB\n')
-        listener = socket.create_server(('127.0.0.1', 0))
-        self.addCleanup(listener.close)
-        (root / 'port').write_text(str(listener.getsockname()[1]))
+        pressure = group / 'memory.pressure'
+        self.write_stall(pressure, 1000000)
+        if has_triggers:
+            listener = socket.create_server(('127.0.0.1', 0))
+            self.addCleanup(listener.close)
+            (root / 'port').write_text(str(listener.getsockname()[1]))
         os.environ.update(LD_PRELOAD=FAKE_SYSTEM, INF_FAKE_SYSTEM=str(root))
         try:
             server.start()
         finally:
             del os.environ['LD_PRELOAD'], os.environ['INF_FAKE_SYSTEM']
         self.addCleanup(server.stop)
+        if not has_triggers:
+            return pressure
         listener.settimeout(SECONDS_MAX)
         kernel = listener.accept()[0]
         self.addCleanup(kernel.close)
         return kernel
+
+    def write_stall(self, file, total_us):
+        """Writes how long tasks have waited for memory, over what the daemon keeps open."""
+        with open(file, 'r+' if file.exists() else 'w') as out:
+            for word in ('some', 'full'):
+                out.write(f'{word} avg10=0.00 avg60=0.00 avg300=0.00 total={total_us}\n')
 
     def test_the_limit_is_that_of_the_control_group(self):
         self.start_in_group(1, 1000 * MIB)
@@ -332,6 +345,19 @@ class Kernel(Governor):
         with inferd.Client(self.server.socket) as client:
             for i in range(8):
                 self.assertEqual(ask(client, f'm{i}'), UNITS * (i + 1))
+
+    def test_pressure_is_read_where_no_trigger_can_be_set(self):
+        file = self.start_in_group(8, 1000 * MIB, has_triggers=False)
+        self.assertIn('pressure on memory is read every 2 s', self.server.log())
+        # The time at start does not count, nor do 149 ms within 2 s.
+        self.write_stall(file, 1149000)
+        time.sleep(5)
+        self.assertEqual(self.count('READY'), 8)
+        self.write_stall(file, 1300000)
+        self.server.wait_until(lambda: self.count('IDLE') == 2)
+        self.assertEqual(self.value('inferd_model_unloads_total', cause='pressure'), 2)
+        time.sleep(5)
+        self.assertEqual(self.count('IDLE'), 2)
 
     def test_memory_goes_back_to_the_system(self):
         self.make(8).start()

@@ -30,7 +30,9 @@ Test(pressure, of_the_control_group_is_preferred_to_that_of_the_machine)
     cr_assert(inf_pressure_read(&pressure, INF_PRESSURE_CPU, &times));
     cr_expect_eq(times.some_ns, UINT64_C(1234567000));
     cr_expect_eq(times.full_ns, UINT64_C(89000));
+    cr_expect(pressure.is_of_group[INF_PRESSURE_CPU]);
     cr_assert(inf_pressure_read(&pressure, INF_PRESSURE_IO, &times), "the machine's");
+    cr_expect_not(pressure.is_of_group[INF_PRESSURE_IO]);
     cr_expect_eq(times.some_ns, UINT64_C(7000));
     cr_expect_not(inf_pressure_read(&pressure, INF_PRESSURE_MEMORY, &times), "there is no file");
     // Expect that a later reading returns the numbers that the file has at that time.
@@ -66,6 +68,16 @@ static uint64_t list_fds(void)
         count += entry->d_name[0] != '.';
     closedir(directory);
     return count - 1;
+}
+
+Test(pressure, of_the_root_group_is_that_of_the_machine)
+{
+    struct inf_pressure pressure;
+    make_file("/proc/self/cgroup", "0::/\n");
+    make_file("/sys/fs/cgroup/memory.pressure", PSI("5", "6"));
+    inf_pressure_open(&pressure, root);
+    cr_expect_not(pressure.is_of_group[INF_PRESSURE_MEMORY]);
+    inf_pressure_close(&pressure);
 }
 
 Test(pressure, counts_the_descriptors_of_the_process)
