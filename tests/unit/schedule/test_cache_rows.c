@@ -102,3 +102,48 @@ Test(cache_rows, several_positions_and_rings_have_no_zeros_behind)
     cr_assert(inf_cache_rows_note(&tensor, &layout, positions, 1, 1));
     cr_expect(inf_cache_rows_check_zeros(&tensor, &layout));
 }
+
+Test(cache_rows, positions_outside_the_cache_are_not_noted)
+{
+    const struct {
+        int64_t position;
+        uint32_t rows;
+        bool fits, fits_ring;
+        uint32_t ring_position;
+    } cases[] = {
+        {0, ROOM, true, true, 0},
+        {ROOM - 2, 2, true, true, ROOM - 2},
+        {ROOM - 1, 2, false, true, ROOM - 1},
+        {ROOM, 1, false, true, 0},
+        {-1, 1, false, true, ROOM - 1},
+        {INT64_MIN, 1, false, true, 4}, // -2^63 = 4 modulo 6
+        {INT64_MAX, 1, false, true, 1},
+        {0, ROOM + 1, false, false, 0},
+    };
+    struct inf_cache_layout ring = layout;
+    ring.ring = true;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int64_t *position = &cases[i].position;
+        cr_expect_eq(inf_cache_rows_note(&tensor, &layout, position, 1, cases[i].rows),
+                     cases[i].fits, "case %zu", i);
+        cr_expect_eq(inf_cache_rows_note(&tensor, &ring, position, 1, cases[i].rows),
+                     cases[i].fits_ring, "case %zu", i);
+        if (cases[i].fits_ring)
+            cr_expect_eq(tensor.lag.positions[0], cases[i].ring_position, "case %zu", i);
+    }
+}
+
+Test(cache_rows, a_cache_of_another_layout_is_copied_whole)
+{
+    const struct inf_cache_layout others[] = {{.outer = OUTER, .row_bytes = ROW - 1, .room = ROOM},
+                                              {.outer = OUTER, .row_bytes = ROW, .room = ROOM - 1},
+                                              {.outer = 1, .row_bytes = ROW, .room = ROOM}};
+    cr_expect(write_rows(0, 2, 1));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        size_t size = others[i].outer * others[i].room * others[i].row_bytes;
+        memset(tensor.now.data, 7, OUTER * ROOM * ROW);
+        memset(tensor.next.data, 0, OUTER * ROOM * ROW);
+        cr_assert_eq(inf_cache_rows_begin(&tensor, &others[i], NULL), INF_OK);
+        cr_expect_eq(memcmp(tensor.next.data, tensor.now.data, size), 0, "layout %zu", i);
+    }
+}
