@@ -22,8 +22,13 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
                          const char *name)
 {
     uint32_t value;
-    if (inf_onnx_names_find(&frame->names, name, &value))
-        return value;
+    if (inf_onnx_names_find(&frame->names, name, &value)) {
+        if (value != INF_ONNX_NOT_BUILT)
+            return value;
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "takes '%.200s', an output that is not built for its operator", name);
+        return INF_VALUE_NONE;
+    }
     if (frame->outer == NULL) {
         inf_build_fail(&s->b, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
         return INF_VALUE_NONE;
@@ -101,7 +106,8 @@ static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function 
         name_value(s, &frame, function->inputs[i], inf_onnx_input(s, i));
     inf_onnx_lower_nodes(s, &frame, function->nodes, function->node_count);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->output_count; i++)
-        s->outputs[i] = inf_onnx_lookup(s, &frame, function->outputs[i]);
+        if (inf_onnx_wants_output(s, i))
+            s->outputs[i] = inf_onnx_lookup(s, &frame, function->outputs[i]);
     // Mark all attributes of the call as used, because ONNX ignores attributes that the function
     // does not use.
     for (uint32_t i = 0; i < s->node->attr_count; i++)
@@ -130,9 +136,6 @@ static void check_counts(struct inf_onnx_scope *s)
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->op->inputs_min; i++)
         if (s->inputs[i] == INF_VALUE_NONE)
             inf_build_fail(&s->b, INF_INVALID, "lacks input %u", i);
-    for (uint32_t i = s->op->outputs_max; inf_build_ok(&s->b) && i < s->output_count; i++)
-        if (inf_onnx_wants_output(s, i))
-            inf_build_fail(&s->b, INF_UNSUPPORTED, "its output %u is not built", i);
 }
 
 // Refuses sequences as inputs, unless the operator supports them.
@@ -212,11 +215,9 @@ static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
                        *node->domain != '\0' ? "::" : "", node->op);
     for (uint32_t i = 0; inf_build_ok(&s->b) && s->lower_rest == NULL && i < node->output_count;
          i++) {
-        if (!inf_onnx_wants_output(s, i))
-            continue;
-        if (s->outputs[i] == INF_VALUE_NONE)
-            inf_build_fail(&s->b, INF_UNSUPPORTED, "its output %u is not built", i);
-        name_value(s, frame, node->outputs[i], s->outputs[i]);
+        bool is_built = s->outputs[i] != INF_VALUE_NONE;
+        if (inf_onnx_wants_output(s, i))
+            name_value(s, frame, node->outputs[i], is_built ? s->outputs[i] : INF_ONNX_NOT_BUILT);
     }
 }
 

@@ -314,6 +314,9 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         const struct inf_onnx_port *port = &graph->outputs[i];
         if (!inf_onnx_names_find(&frame->names, port->name, &value) || value == INF_VALUE_NONE)
             return inf_fail(s->b.err, INF_INVALID, "output '%.200s': no node makes it", port->name);
+        if (value == INF_ONNX_NOT_BUILT)
+            return inf_fail(s->b.err, INF_UNSUPPORTED,
+                            "output '%.200s': is not built for its operator", port->name);
         if (inf_onnx_is_sequence(value))
             INF_TRY(add_sequence_output(s, port->name, value));
         else

@@ -14,6 +14,11 @@
 // The most outputs of an operator; nodes with more are refused. Calls of functions may have more.
 #define INF_ONNX_OUTPUTS_MAX INF_LIMIT_NODE_INPUTS
 
+// What the name of an output stands for if the operator is lowered without this output. Nothing may
+// read it. It is larger than any value and sequence, and less than any handle of a narrow
+// tensor.
+#define INF_ONNX_NOT_BUILT 0xbfffffffu
+
 struct inf_onnx_blocks_list;
 struct inf_onnx_capture;
 struct inf_onnx_frame;

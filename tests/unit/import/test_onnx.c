@@ -229,6 +229,43 @@ Test(onnx, an_attribute_that_is_not_built_is_named)
                  "node 'y' (Relu): attribute 'sideways' is not supported");
 }
 
+// Writes a model of one SkipLayerNormalization whose outputs are y, the mean and the sum. The mean
+// is not built. `read` is the output of the model beside y.
+static struct inf_pb_writer write_skip_norm(const char *read)
+{
+    static const int64_t three[] = {3};
+    static const float ones[] = {1, 1, 1};
+    static const char *const inputs[] = {"x", "x", "w"}, *const outputs[] = {"s", "mean", "",
+                                                                             "sum"};
+    struct inf_pb_writer writer = open_model(17);
+    inf_onnx_put_floats(&writer, "w", three, 1, ones);
+    inf_pb_open(&writer, 1);
+    for (size_t i = 0; i < 3; i++)
+        inf_pb_put_text(&writer, 1, inputs[i]);
+    for (size_t i = 0; i < 4; i++)
+        inf_pb_put_text(&writer, 2, outputs[i]);
+    inf_pb_put_text(&writer, 4, "SkipLayerNormalization");
+    inf_pb_put_text(&writer, 7, "com.microsoft");
+    inf_pb_close(&writer);
+    put_node(&writer, "Add", "s", "sum", "y");
+    if (strcmp(read, "z") == 0)
+        put_node(&writer, "Relu", "mean", NULL, "z");
+    inf_onnx_put_port(&writer, 12, read, 1, two_by_three, 2);
+    inf_pb_close(&writer);
+    return writer;
+}
+
+Test(onnx, an_output_that_is_not_built_may_be_named_but_not_read)
+{
+    struct inf_pb_writer writer = write_skip_norm("sum");
+    cr_assert_eq(import_it(&writer, NULL), INF_OK, "%s", err.text);
+    writer = write_skip_norm("z");
+    refuse_model(&writer, INF_UNSUPPORTED,
+                 "node 'z' (Relu): takes 'mean', an output that is not built for its operator");
+    writer = write_skip_norm("mean");
+    refuse_model(&writer, INF_UNSUPPORTED, "output 'mean': is not built for its operator");
+}
+
 Test(onnx, what_does_not_hang_together_is_refused)
 {
     static const float numbers[] = {1, 2, 3};
