@@ -101,8 +101,10 @@ static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node 
         // upper bound, which is the number of elements of x.
         return samples > 0 ? samples * samples : elements_or_zero(shape_of(graph, node->inputs[0]));
     }
-    case INF_OP_NMS: // each box is compared with every other box
-        return elements_or_zero(shape_of(graph, node->inputs[1]));
+    case INF_OP_NMS: { // each box is compared with every other box
+        const struct inf_shape *scores = shape_of(graph, node->inputs[1]);
+        return scores->rank == 3 ? (uint64_t)INF_MAX(scores->dims[2], 0) : elements_or_zero(scores);
+    }
     default:
         return 1;
     }

@@ -66,8 +66,13 @@ static void make_nms_node(struct one_node *one, struct random *random, uint32_t 
     const float thresholds[] = {0.5f, number % 3 == 0 ? 0.25f : -10.0f};
     int64_t count = random_in(random, 0, 9);
     int32_t most = (int32_t)random_in(random, 0, 9);
-    struct operand boxes = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(count, 4)};
-    struct operand scores = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(count)};
+    int64_t pictures = random_in(random, 0, 3), classes = random_in(random, 1, 3);
+    bool is_one = number % 4 < 2;
+    struct operand boxes = {.dtype = INF_DTYPE_F32,
+                            .shape = is_one ? INF_SHAPE(count, 4) : INF_SHAPE(pictures, count, 4)};
+    struct operand scores = {.dtype = INF_DTYPE_F32,
+                             .shape =
+                                 is_one ? INF_SHAPE(count) : INF_SHAPE(pictures, classes, count)};
     one->output_count = 3;
     one->attrs.nms.pad = number % 4 == 0;
     add_operand(one, random, &boxes);

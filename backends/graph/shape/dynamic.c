@@ -23,32 +23,51 @@ static enum inf_code want_scalar(struct inf_infer *infer, uint32_t index)
     return INF_OK;
 }
 
-enum inf_code inf_infer_nms(struct inf_infer *infer)
+// Checks the shapes of boxes and scores: those of one picture and class, or of several.
+static enum inf_code check_boxes(struct inf_infer *infer)
 {
     const struct inf_shape *boxes = inf_infer_input(infer, 0);
     const struct inf_shape *scores = inf_infer_input(infer, 1);
     char boxes_text[INF_SHAPE_TEXT_SIZE], scores_text[INF_SHAPE_TEXT_SIZE];
-    int64_t count;
-    if ((boxes->rank >= 0 && (boxes->rank != 2 || (boxes->dims[1] >= 0 && boxes->dims[1] != 4))) ||
-        (scores->rank >= 0 && scores->rank != 1) ||
-        (boxes->rank == 2 && scores->rank == 1 &&
-         !inf_dim_merge(boxes->dims[0], scores->dims[0], &count)))
-        return inf_shape_fault(infer, "boxes have shape %s and scores %s, wanted [n,4] and [n]",
-                               inf_shape_print(boxes, boxes_text),
-                               inf_shape_print(scores, scores_text));
+    bool fits = true;
+    int64_t same;
+    if (boxes->rank >= 0)
+        fits = (boxes->rank == 2 || boxes->rank == 3) &&
+               inf_dim_merge(boxes->dims[boxes->rank - 1], 4, &same);
+    if (fits && boxes->rank >= 0 && scores->rank >= 0)
+        fits = scores->rank == (boxes->rank == 3 ? 3 : 1) &&
+               inf_dim_merge(boxes->dims[boxes->rank - 2], scores->dims[scores->rank - 1], &same) &&
+               (boxes->rank == 2 || inf_dim_merge(boxes->dims[0], scores->dims[0], &same));
+    if (!fits)
+        return inf_shape_fault(
+            infer,
+            "boxes have shape %s and scores %s, wanted [n,4] and [n], or [p,n,4] and [p,c,n]",
+            inf_shape_print(boxes, boxes_text), inf_shape_print(scores, scores_text));
+    if (infer->node->attrs.nms.pad && boxes->rank == 3)
+        return inf_shape_fault(infer, "boxes have shape %s, and pad wants rank 2",
+                               inf_shape_print(boxes, boxes_text));
+    return INF_OK;
+}
+
+enum inf_code inf_infer_nms(struct inf_infer *infer)
+{
+    INF_TRY(check_boxes(infer));
     for (uint32_t i = 2; i < infer->node->input_count; i++)
         INF_TRY(want_scalar(infer, i));
     struct inf_shape picked = INF_SHAPE(INF_DIM_UNKNOWN);
+    struct inf_shape places = picked;
     if (infer->node->attrs.nms.pad) {
         int64_t most;
         bool known;
         INF_TRY(inf_infer_integer(infer, 2, &most, &known));
         if (known)
-            picked.dims[0] = most < 0 ? 0 : most;
+            places.dims[0] = picked.dims[0] = most < 0 ? 0 : most;
     }
+    if (inf_infer_input(infer, 0)->rank == 3)
+        places = INF_SHAPE(INF_DIM_UNKNOWN, 3);
     infer->dtypes[0] = INF_DTYPE_I32;
     infer->dtypes[2] = INF_DTYPE_I32;
-    INF_TRY(inf_infer_output(infer, 0, &picked));
+    INF_TRY(inf_infer_output(infer, 0, &places));
     INF_TRY(inf_infer_output(infer, 1, &picked));
     return inf_infer_output(infer, 2, &(struct inf_shape){0});
 }

@@ -9,10 +9,6 @@
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/volume.h"
 
-// The largest number of batches times classes for non-maximum suppression, because each pair gets
-// its own nodes.
-#define NMS_MAX 1024
-
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
                      int count)
 {
@@ -134,11 +130,6 @@ static void lower_roi_align(struct inf_onnx_scope *s)
 
 // --- operator NonMaxSuppression ---
 
-// The scalar inputs of NonMaxSuppression, as values.
-struct nms {
-    uint32_t most, overlap, threshold;
-};
-
 // Returns a scalar input, or its default if it is absent.
 static uint32_t read_scalar(struct inf_onnx_scope *s, uint32_t index, enum inf_dtype dtype,
                             double fallback)
@@ -170,55 +161,22 @@ static uint32_t convert_to_corners(struct inf_onnx_scope *s, uint32_t boxes)
     return inf_build_concat(&s->b, sides, 4, 2);
 }
 
-// Adds slice number `index` along axis 0 of x, without that axis.
-static uint32_t take_slice(struct inf_onnx_scope *s, uint32_t x, int64_t index)
-{
-    return inf_build_squeeze(&s->b, inf_build_slice(&s->b, x, 0, index, index + 1, 1),
-                             (int64_t[]){0}, 1);
-}
-
-// Adds the rows (batch, class, box) for the boxes of one class that are kept in one image.
-static uint32_t add_suppression(struct inf_onnx_scope *s, const struct nms *nms, uint32_t boxes,
-                                uint32_t scores, int64_t batch, int64_t class)
-{
-    uint32_t values[3];
-    const uint32_t inputs[] = {boxes, scores, nms->most, nms->overlap, nms->threshold};
-    struct inf_build_node node = inf_build_describe_list(INF_OP_NMS, inputs, 5);
-    node.output_count = 3;
-    node.attrs.nms.strict = true;
-    inf_build_emit(&s->b, &node, values);
-    uint32_t index = inf_build_expand_dims(&s->b, inf_build_cast(&s->b, values[0], INF_DTYPE_I64),
-                                           (int64_t[]){1}, 1);
-    uint32_t zero = inf_build_binary_number(&s->b, INF_BINARY_MUL, index, 0);
-    const uint32_t columns[] = {inf_build_binary_number(&s->b, INF_BINARY_ADD, zero, (double)batch),
-                                inf_build_binary_number(&s->b, INF_BINARY_ADD, zero, (double)class),
-                                index};
-    return inf_build_concat(&s->b, columns, 3, 1);
-}
-
 static void lower_nms(struct inf_onnx_scope *s)
 {
-    uint32_t rows[NMS_MAX], count = 0, boxes = s->inputs[0];
+    uint32_t boxes = s->inputs[0], values[3];
     enum inf_dtype dtype = inf_build_dtype(&s->b, boxes);
-    const struct nms nms = {read_scalar(s, 2, INF_DTYPE_I32, 0), read_scalar(s, 3, dtype, 0),
-                            read_scalar(s, 4, dtype, -INFINITY)};
     if (inf_build_rank(&s->b, boxes) != 3 || inf_build_rank(&s->b, s->inputs[1]) != 3)
         inf_build_fail(&s->b, INF_INVALID, "boxes or scores are not of rank 3");
     if (inf_build_ok(&s->b) && inf_onnx_attr_int(s, "center_point_box", 0) != 0)
         boxes = convert_to_corners(s, boxes);
-    int64_t batches = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 0) : 0;
-    int64_t classes = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 1) : 0;
-    if (batches < 1 || classes < 1 || batches > NMS_MAX || classes > NMS_MAX / batches)
-        inf_build_fail(&s->b, INF_UNSUPPORTED,
-                       "%lld pictures with %lld classes, at most %d are built", (long long)batches,
-                       (long long)classes, NMS_MAX);
-    for (int64_t i = 0; inf_build_ok(&s->b) && i < batches; i++) {
-        uint32_t own_boxes = take_slice(s, boxes, i), own_scores = take_slice(s, s->inputs[1], i);
-        for (int64_t j = 0; inf_build_ok(&s->b) && j < classes; j++)
-            rows[count++] = add_suppression(s, &nms, own_boxes, take_slice(s, own_scores, j), i, j);
-    }
+    const uint32_t inputs[] = {boxes, s->inputs[1], read_scalar(s, 2, INF_DTYPE_I32, 0),
+                               read_scalar(s, 3, dtype, 0), read_scalar(s, 4, dtype, -INFINITY)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_NMS, inputs, 5);
+    node.output_count = 3;
+    node.attrs.nms.strict = true;
+    inf_build_emit(&s->b, &node, values);
     if (inf_build_ok(&s->b))
-        s->outputs[0] = inf_build_concat(&s->b, rows, count, 0);
+        s->outputs[0] = inf_build_cast(&s->b, values[0], INF_DTYPE_I64);
 }
 
 // --- window functions for signals ---
