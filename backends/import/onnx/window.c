@@ -50,16 +50,25 @@ int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis
     return (window->kernel[axis] - 1) * window->dilation[axis] + 1;
 }
 
+// Returns by how much the windows along an axis reach beyond x if there are ceil(size / stride) of
+// them. At stride 1 this does not depend on the size.
+static int64_t find_missing(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+                            uint32_t x, int32_t axis)
+{
+    int64_t reach = inf_onnx_window_reach(window, axis), stride = window->stride[axis];
+    if (stride == 1)
+        return reach - 1;
+    int64_t size = inf_build_known_dim(&s->b, x, axis + 2);
+    return INF_MAX((size + stride - 1) / stride * stride - stride + reach - size, 0);
+}
+
 // Computes the padding that gives ceil(input / stride) windows.
 static void compute_same_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window,
                                  uint32_t x, bool odd_before)
 {
     window->same = false;
     for (int32_t i = 0; i < window->axes; i++) {
-        int64_t size = inf_build_known_dim(&s->b, x, i + 2);
-        int64_t count = (size + window->stride[i] - 1) / window->stride[i];
-        int64_t missing = (count - 1) * window->stride[i] + inf_onnx_window_reach(window, i) - size;
-        missing = INF_MAX(missing, 0);
+        int64_t missing = find_missing(s, window, x, i);
         window->before[i] = odd_before ? (missing + 1) / 2 : missing / 2;
         window->after[i] = missing - window->before[i];
     }
@@ -71,8 +80,9 @@ void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *wi
         compute_same_padding(s, window, x, false);
 }
 
-void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
-                          const int64_t *kernel)
+// Reads everything but the padding.
+static void read_sizes(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
+                       const int64_t *kernel)
 {
     int32_t rank = inf_build_rank(&s->b, x);
     *window = (struct inf_onnx_window){.axes = INF_MAX(INF_MIN(rank - 2, INF_ONNX_WINDOW_AXES), 0)};
@@ -92,16 +102,37 @@ void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *wind
             inf_build_fail(&s->b, INF_INVALID, "the filter is %lld along axis %d",
                            (long long)kernel[i], i);
     }
+}
+
+// Reads the padding. If `is_transposed`, that of SAME_UPPER and SAME_LOWER stays 0.
+static void read_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
+                         bool is_transposed)
+{
     const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
+    bool upper = strcmp(automatic, "SAME_UPPER") == 0, lower = strcmp(automatic, "SAME_LOWER") == 0;
     if (strcmp(automatic, "NOTSET") == 0 || *automatic == '\0')
         read_pads(s, window);
-    else if (strcmp(automatic, "SAME_UPPER") == 0)
-        window->same = true;
-    else if (strcmp(automatic, "SAME_LOWER") == 0)
-        compute_same_padding(s, window, x, true);
-    else if (strcmp(automatic, "VALID") != 0)
+    else if (!upper && !lower && strcmp(automatic, "VALID") != 0)
         inf_build_fail(&s->b, INF_INVALID, "auto_pad is '%.20s'", automatic);
+    if (!is_transposed && upper)
+        window->same = true;
+    if (!is_transposed && lower)
+        compute_same_padding(s, window, x, true);
     (void)inf_onnx_find_attr(s, "pads"); // has no effect if there is auto_pad
+}
+
+void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
+                          const int64_t *kernel)
+{
+    read_sizes(s, window, x, kernel);
+    read_padding(s, window, x, false);
+}
+
+void inf_onnx_window_read_transposed(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                     uint32_t x, const int64_t *kernel)
+{
+    read_sizes(s, window, x, kernel);
+    read_padding(s, window, x, true);
 }
 
 void inf_onnx_window_widen(struct inf_onnx_window *window)

@@ -25,8 +25,13 @@ struct inf_onnx_window {
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel);
 
-// If `same` is set, computes the padding from the sizes of x, which must be known, and clears
-// `same`. Otherwise does nothing.
+// Like inf_onnx_window_read(), but leaves the padding of auto_pad SAME_UPPER and SAME_LOWER at 0,
+// because that of a transposed convolution follows from the size of its output.
+void inf_onnx_window_read_transposed(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                     uint32_t x, const int64_t *kernel);
+
+// If `same` is set, computes the padding from the sizes of x, which must be known along axes with
+// another stride than 1, and clears `same`. Otherwise does nothing.
 void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x);
 
 // Returns the number of elements from a window's first tap to its last along a spatial axis.

@@ -18,21 +18,20 @@ struct transposed {
 
 // --- reading the window and its padding ---
 
-// Computes the padding from the requested shape. Elements of y that x does not reach get the bias.
-static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
-                           int64_t *extra, const int64_t *wanted)
+// Computes the padding that makes y as large as the model wants it. `surplus` has by how many elements
+// y would be larger along each axis without padding. Elements of y that x does not reach get the
+// bias.
+static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                           const int64_t *surplus, int64_t *extra)
 {
     const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     bool upper = automatic[0] == 'S' && automatic[5] == 'U';
     for (int32_t i = 0; i < window->axes; i++) {
-        int64_t full = window->stride[i] * (inf_build_known_dim(&s->b, x, i + 2) - 1) + extra[i] +
-                       inf_onnx_window_reach(window, i);
-        int64_t total = INF_MAX(full - wanted[i], 0);
-        extra[i] += INF_MAX(wanted[i] - full, 0);
+        int64_t total = INF_MAX(surplus[i], 0);
+        extra[i] += INF_MAX(-surplus[i], 0);
         window->before[i] = upper ? total / 2 : total - total / 2;
         window->after[i] = total - window->before[i];
     }
-    window->same = false;
 }
 
 static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t axes, int64_t *out,
@@ -57,6 +56,7 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
                         uint32_t filter, int64_t *extra)
 {
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1}, wanted[INF_ONNX_WINDOW_AXES] = {0};
+    int64_t surplus[INF_ONNX_WINDOW_AXES];
     int32_t rank = inf_build_rank(&s->b, x);
     bool there;
     if (rank != inf_build_rank(&s->b, filter))
@@ -64,17 +64,19 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
                        inf_build_rank(&s->b, filter));
     for (int32_t i = 2; inf_build_ok(&s->b) && i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
         kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
-    inf_onnx_window_read(s, window, x, kernel);
+    inf_onnx_window_read_transposed(s, window, x, kernel);
     read_per_axis(s, "output_padding", window->axes, extra, &there);
     read_per_axis(s, "output_shape", window->axes, wanted, &there);
     const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
-    if (!there && automatic[0] == 'S') {
-        there = true;
-        for (int32_t i = 0; i < window->axes; i++)
-            wanted[i] = inf_build_known_dim(&s->b, x, i + 2) * window->stride[i];
+    if (!inf_build_ok(&s->b) || (!there && automatic[0] != 'S'))
+        return;
+    for (int32_t i = 0; i < window->axes; i++) {
+        // Without padding y has stride * (size of x) + surplus elements.
+        surplus[i] = extra[i] + inf_onnx_window_reach(window, i) - window->stride[i];
+        if (there)
+            surplus[i] += window->stride[i] * inf_build_known_dim(&s->b, x, i + 2) - wanted[i];
     }
-    if (there && inf_build_ok(&s->b))
-        pad_for_output(s, window, x, extra, wanted);
+    pad_for_output(s, window, surplus, extra);
 }
 
 // --- adding the nodes of a transposed convolution ---
