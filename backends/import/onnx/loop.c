@@ -98,16 +98,20 @@ static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
                             const uint32_t *states, uint32_t *outputs)
 {
     const struct inf_onnx_loop *loop = builder->loop;
-    struct inf_onnx_body body = *loop->body;
     uint32_t inputs[STATES_MAX], count = 0;
-    body.capture = &builder->captures[1];
     for (uint32_t i = loop->has_condition ? 0 : STATE_FIRST; i < STATE_FIRST + loop->carried; i++)
         inputs[count++] = states[i];
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->slice_count; i++)
         inputs[count++] = take_slice(s, builder, &loop->slices[i], states[0]);
     if (!loop->has_condition)
         outputs[0] = states[1];
-    inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
+    if (loop->body != NULL) {
+        struct inf_onnx_body body = *loop->body;
+        body.capture = &builder->captures[1];
+        inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
+    } else if (inf_build_ok(&s->b)) {
+        loop->iterate(s, loop->context, inputs, outputs + 1);
+    }
     if (inf_build_ok(&s->b) && (inf_onnx_is_sequence(outputs[0]) || inf_onnx_is_narrow(outputs[0])))
         inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence or a narrow tensor");
     if (inf_build_ok(&s->b) && inf_build_rank(&s->b, outputs[0]) != 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds ONNX's Loop and Scan as a loop node whose iterations are counted at run time.
+// Builds ONNX's Loop and Scan as a loop node whose iterations are counted at run time, and operators
+// that go through a sequence of unknown length.
 #ifndef INF_BACKENDS_IMPORT_ONNX_LOOP_H
 #define INF_BACKENDS_IMPORT_ONNX_LOOP_H
 
@@ -13,7 +14,12 @@ struct inf_onnx_slices {
 };
 
 struct inf_onnx_loop {
-    struct inf_onnx_body *body;
+    struct inf_onnx_body *body; // NULL: `iterate` adds the nodes of the body
+    // Adds the nodes of one iteration to the graph of `s`. `inputs` are the carried values and then
+    // the slices; `outputs` gets the carried values and then what is stacked. Called several times.
+    void (*iterate)(struct inf_onnx_scope *s, const void *context, const uint32_t *inputs,
+                    uint32_t *outputs);
+    const void *context; // passed to `iterate`
     // True for Loop: the body's first inputs are the number of the iteration and the condition, and
     // its first output is the condition for the next iteration. False for Scan: the body's last
     // inputs are slices.

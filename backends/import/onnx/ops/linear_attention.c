@@ -9,9 +9,11 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/body.h"
 #include "backends/import/onnx/heads.h"
+#include "backends/import/onnx/loop.h"
 #include "backends/import/onnx/op_table.h"
 
-// The longest sequence of a LinearAttention. Each step gets its own nodes.
+// The longest sequence of a LinearAttention whose steps get nodes of their own. A longer sequence, and
+// one whose length only a run knows, becomes a loop.
 #define STEPS_MAX 256
 
 static enum inf_dtype find_work_type(struct inf_onnx_scope *s, uint32_t x)
@@ -77,50 +79,110 @@ static void lower_causal_conv(struct inf_onnx_scope *s)
 
 // --- LinearAttention ---
 
+// The operands of a LinearAttention; those of one step are [batch, width].
+enum operand {
+    QUERY,
+    KEY,
+    VALUE,
+    DECAY,
+    BETA,
+    OPERANDS
+};
+
 // The tensors of a LinearAttention in the type in which it is computed, and its attributes.
 struct linear {
-    uint32_t q, k, v, decay, beta; // [batch, sequence, ...]; INF_VALUE_NONE: absent
-    uint32_t state;                // [batch, heads, key size, value size]
-    int64_t heads, group;          // heads of k and v, and how many heads of q share one
-    int64_t key_size, value_size;
+    uint32_t operands[OPERANDS];  // [batch, sequence, width]; INF_VALUE_NONE: absent
+    uint32_t state;               // [batch, heads, key size, value size]
+    int64_t heads, group;         // heads of k and v, and how many heads of q share one
+    int64_t key_size, value_size; // of one head
+    int64_t decay_size;           // numbers of one head: 1 or the key size
+    int64_t beta_size;            // one number for each head, or one for all
     double scale;
     bool is_gated, is_delta;
 };
 
-// Adds step `step` of x [batch, sequence, heads * rows * columns] as [batch, heads, rows, columns].
-static uint32_t take_step(struct inf_onnx_scope *s, const struct linear *linear, uint32_t x,
-                          int64_t step, int64_t rows, int64_t columns)
+// Adds x [batch, heads * rows * columns] as [batch, heads, rows, columns].
+static uint32_t split_heads(struct inf_onnx_scope *s, const struct linear *linear, uint32_t x,
+                            int64_t rows, int64_t columns)
 {
-    const int64_t dims[] = {-1, linear->heads, rows, columns};
-    return inf_build_reshape(&s->b, inf_build_slice(&s->b, x, 1, step, step + 1, 1), dims, 4);
+    return inf_build_reshape(&s->b, x, (int64_t[]){-1, linear->heads, rows, columns}, 4);
 }
 
-// Adds one step: updates the state and returns the output [batch, 1, heads of q * value size].
-static uint32_t add_step(struct inf_onnx_scope *s, struct linear *linear, int64_t step)
+// Adds one step: returns the output [batch, heads of q * value size], and replaces *state. `x` has
+// the operands of the step.
+static uint32_t add_step(struct inf_onnx_scope *s, const struct linear *linear, const uint32_t *x,
+                         uint32_t *state)
 {
-    uint32_t key = take_step(s, linear, linear->k, step, linear->key_size, 1);
-    uint32_t value = take_step(s, linear, linear->v, step, 1, linear->value_size);
+    uint32_t key = split_heads(s, linear, x[KEY], linear->key_size, 1);
+    uint32_t value = split_heads(s, linear, x[VALUE], 1, linear->value_size);
     if (linear->is_gated) {
-        int64_t rows = inf_build_known_dim(&s->b, linear->decay, 2) / linear->heads;
-        uint32_t decay = take_step(s, linear, linear->decay, step, rows, 1);
-        linear->state =
-            inf_build_mul(&s->b, linear->state, inf_build_unary(&s->b, INF_UNARY_EXP, decay));
+        uint32_t decay = split_heads(s, linear, x[DECAY], linear->decay_size, 1);
+        *state = inf_build_mul(&s->b, *state, inf_build_unary(&s->b, INF_UNARY_EXP, decay));
     }
     if (linear->is_delta) {
         uint32_t row = inf_build_transpose(&s->b, key, (int64_t[]){0, 1, 3, 2}, 4);
-        value = inf_build_sub(&s->b, value, inf_build_matmul(&s->b, row, linear->state));
-        // Beta has one number for each head, or one for all.
-        uint32_t beta = inf_build_slice(&s->b, linear->beta, 1, step, step + 1, 1);
-        beta = inf_build_reshape(
-            &s->b, beta, (int64_t[]){-1, inf_build_known_dim(&s->b, linear->beta, 2), 1, 1}, 4);
+        value = inf_build_sub(&s->b, value, inf_build_matmul(&s->b, row, *state));
+        uint32_t beta =
+            inf_build_reshape(&s->b, x[BETA], (int64_t[]){-1, linear->beta_size, 1, 1}, 4);
         value = inf_build_mul(&s->b, value, beta);
     }
-    linear->state = inf_build_add(&s->b, linear->state, inf_build_mul(&s->b, key, value));
-    uint32_t query = take_step(s, linear, linear->q, step, linear->group, linear->key_size);
-    uint32_t y = inf_build_matmul(&s->b, query, linear->state);
+    *state = inf_build_add(&s->b, *state, inf_build_mul(&s->b, key, value));
+    uint32_t query = split_heads(s, linear, x[QUERY], linear->group, linear->key_size);
+    uint32_t y = inf_build_matmul(&s->b, query, *state);
     y = inf_build_binary_number(&s->b, INF_BINARY_MUL, y, linear->scale);
     const int64_t width = linear->heads * linear->group * linear->value_size;
-    return inf_build_reshape(&s->b, y, (int64_t[]){-1, 1, width}, 3);
+    return inf_build_reshape(&s->b, y, (int64_t[]){-1, width}, 2);
+}
+
+// Adds the nodes of each step. Returns the output [batch, sequence, width].
+static uint32_t add_known_steps(struct inf_onnx_scope *s, struct linear *linear, int64_t steps)
+{
+    uint32_t results[STEPS_MAX], x[OPERANDS];
+    for (int64_t i = 0; inf_build_ok(&s->b) && i < steps; i++) {
+        for (int j = 0; j < OPERANDS; j++)
+            x[j] = linear->operands[j] != INF_VALUE_NONE
+                       ? inf_build_slice(&s->b, linear->operands[j], 1, i, i + 1, 1)
+                       : INF_VALUE_NONE;
+        results[i] =
+            inf_build_expand_dims(&s->b, add_step(s, linear, x, &linear->state), (int64_t[]){1}, 1);
+    }
+    return inf_build_ok(&s->b) ? inf_build_concat(&s->b, results, (uint32_t)steps, 1)
+                               : INF_VALUE_NONE;
+}
+
+// The body of the loop: inputs are the state and the slices of the operands that are there.
+static void iterate_step(struct inf_onnx_scope *s, const void *context, const uint32_t *inputs,
+                         uint32_t *outputs)
+{
+    const struct linear *linear = context;
+    uint32_t x[OPERANDS], count = 1;
+    for (int i = 0; i < OPERANDS; i++)
+        x[i] = linear->operands[i] != INF_VALUE_NONE ? inputs[count++] : INF_VALUE_NONE;
+    outputs[0] = inputs[0];
+    outputs[1] = add_step(s, linear, x, &outputs[0]);
+}
+
+// Adds a loop over the steps. Returns the output [batch, sequence, width].
+static uint32_t add_loop(struct inf_onnx_scope *s, struct linear *linear)
+{
+    uint32_t results[2] = {INF_VALUE_NONE, INF_VALUE_NONE};
+    uint32_t steps = inf_build_dim_value(&s->b, linear->operands[QUERY], 1);
+    struct inf_onnx_loop loop = {
+        .iterate = iterate_step,
+        .context = linear,
+        .most = inf_build_reshape(&s->b, inf_build_cast(&s->b, steps, INF_DTYPE_I64), NULL, 0),
+        .keep = inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1),
+        .initial = {linear->state},
+        .carried = 1,
+        .stacked = 1};
+    for (int i = 0; i < OPERANDS; i++)
+        if (linear->operands[i] != INF_VALUE_NONE)
+            loop.slices[loop.slice_count++] =
+                (struct inf_onnx_slices){.value = linear->operands[i], .axis = 1};
+    inf_onnx_loop_lower(s, &loop, results);
+    linear->state = results[0];
+    return inf_build_ok(&s->b) ? inf_build_transpose(&s->b, results[1], (int64_t[]){1, 0, 2}, 3)
+                               : INF_VALUE_NONE;
 }
 
 // Returns input `index` in the work type. Latches a failure if it is needed and absent, or not of
@@ -149,7 +211,7 @@ static uint32_t add_first_state(struct inf_onnx_scope *s, const struct linear *l
     if (past != INF_VALUE_NONE)
         return past;
     const uint32_t dims[] = {
-        inf_build_dim_value(&s->b, linear->q, 0),
+        inf_build_dim_value(&s->b, linear->operands[QUERY], 0),
         inf_build_list(&s->b, (int64_t[]){linear->heads, linear->key_size, linear->value_size}, 3)};
     return inf_build_fill(&s->b, inf_build_concat(&s->b, dims, 2, 0),
                           inf_build_scalar(&s->b, work, 0));
@@ -170,16 +232,19 @@ static void read_linear(struct inf_onnx_scope *s, struct linear *linear, enum in
     if (linear->heads < 1 || q_heads < 1 || q_heads % linear->heads != 0)
         inf_build_fail(&s->b, INF_INVALID, "q_num_heads is %lld, kv_num_heads %lld",
                        (long long)q_heads, (long long)linear->heads);
-    linear->q = read_operand(s, 0, work, true, 3);
-    linear->k = read_operand(s, 1, work, true, 3);
-    linear->v = read_operand(s, 2, work, true, 3);
-    linear->decay = read_operand(s, 4, work, linear->is_gated, 3);
-    linear->beta = read_operand(s, 5, work, linear->is_delta, 3);
+    const bool is_needed[OPERANDS] = {true, true, true, linear->is_gated, linear->is_delta};
+    static const uint32_t places[OPERANDS] = {0, 1, 2, 4, 5};
+    for (int i = 0; i < OPERANDS; i++)
+        linear->operands[i] = read_operand(s, places[i], work, is_needed[i], 3);
     if (!inf_build_ok(&s->b))
         return;
     linear->group = q_heads / linear->heads;
-    linear->key_size = inf_build_known_dim(&s->b, linear->k, 2) / linear->heads;
-    linear->value_size = inf_build_known_dim(&s->b, linear->v, 2) / linear->heads;
+    linear->key_size = inf_build_known_dim(&s->b, linear->operands[KEY], 2) / linear->heads;
+    linear->value_size = inf_build_known_dim(&s->b, linear->operands[VALUE], 2) / linear->heads;
+    if (linear->is_gated)
+        linear->decay_size = inf_build_known_dim(&s->b, linear->operands[DECAY], 2) / linear->heads;
+    if (linear->is_delta)
+        linear->beta_size = inf_build_known_dim(&s->b, linear->operands[BETA], 2);
     if (linear->key_size < 1 || linear->value_size < 1)
         inf_build_fail(&s->b, INF_INVALID, "%lld heads do not fit the keys or the values",
                        (long long)linear->heads);
@@ -190,20 +255,17 @@ static void read_linear(struct inf_onnx_scope *s, struct linear *linear, enum in
 static void lower_linear_attention(struct inf_onnx_scope *s)
 {
     struct linear linear = {0};
-    uint32_t past = inf_onnx_input(s, 3), results[STEPS_MAX];
+    uint32_t past = inf_onnx_input(s, 3);
     enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[0]);
     read_linear(s, &linear, find_work_type(s, s->inputs[0]));
-    int64_t steps = inf_build_ok(&s->b) ? inf_build_dim(&s->b, linear.q, 1) : 1;
-    if (steps < 1 || steps > STEPS_MAX)
-        inf_build_fail(&s->b, INF_UNSUPPORTED,
-                       "the sequence has %lld elements (-1: not known at import), wanted 1 to %d",
-                       (long long)steps, STEPS_MAX);
-    for (int64_t i = 0; inf_build_ok(&s->b) && i < steps; i++)
-        results[i] = add_step(s, &linear, i);
     if (!inf_build_ok(&s->b))
         return;
-    s->outputs[0] =
-        inf_build_cast(&s->b, inf_build_concat(&s->b, results, (uint32_t)steps, 1), dtype);
+    int64_t steps = inf_build_dim(&s->b, linear.operands[QUERY], 1);
+    bool is_loop = steps < 1 || steps > STEPS_MAX;
+    uint32_t y = is_loop ? add_loop(s, &linear) : add_known_steps(s, &linear, steps);
+    if (!inf_build_ok(&s->b))
+        return;
+    s->outputs[0] = inf_build_cast(&s->b, y, dtype);
     if (s->output_count > 1)
         s->outputs[1] = inf_build_cast(
             &s->b, linear.state, past != INF_VALUE_NONE ? inf_build_dtype(&s->b, past) : dtype);
@@ -265,7 +327,9 @@ static void lower_flex_attention(struct inf_onnx_scope *s)
 static const struct inf_onnx_op ops[] = {
     {"SwiGLU", lower_swiglu, 2, 2, 1, 0},
     {"CausalConvWithState", lower_causal_conv, 2, 4, 2, 0},
+    {"com.microsoft::CausalConvWithState", lower_causal_conv, 2, 4, 2, 0},
     {"LinearAttention", lower_linear_attention, 3, 6, 2, 0},
+    {"com.microsoft::LinearAttention", lower_linear_attention, 3, 6, 2, 0},
     {"ai.onnx.preview::FlexAttention", lower_flex_attention, 3, 3, 1, 0},
 };
 
