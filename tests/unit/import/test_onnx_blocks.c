@@ -167,3 +167,116 @@ Test(onnx_blocks, along_the_other_axis_are_floats)
     expect_output(0, &INF_SHAPE(1, COLUMNS), sums);
     cr_assert_eq(inf_executable_graph(executable)->nodes[0].op, INF_OP_MATMUL);
 }
+
+// --- transposed weights ---
+
+// Adds transposed weights "w" [COLUMNS, DEPTH, 1, ...] of `rank` axes with blocks along axis 1.
+static void put_rows(struct inf_pb_writer *writer, const struct type *type, int rank)
+{
+    uint8_t data[DEPTH * COLUMNS] = {0};
+    float turned[COLUMNS * BLOCKS];
+    const int64_t dims[] = {COLUMNS, BLOCKS, 1, 1};
+    for (int i = 0; i < COLUMNS * DEPTH; i++) {
+        int bit = i * type->bits, number = weights[i % DEPTH][i / DEPTH];
+        data[bit / 8] |= (uint8_t)((number & ((1 << type->bits) - 1)) << bit % 8);
+    }
+    for (int i = 0; i < COLUMNS * BLOCKS; i++)
+        turned[i] = scales[i % BLOCKS][i / BLOCKS];
+    inf_pb_open(writer, 5);
+    for (int i = 0; i < rank; i++)
+        inf_pb_put_int(writer, 1, i == 1 ? DEPTH : dims[i]);
+    inf_pb_put_int(writer, 2, type->type);
+    inf_pb_put_text(writer, 8, "q");
+    inf_pb_put_bytes(writer, 9, data, ((size_t)DEPTH * COLUMNS * (size_t)type->bits + 7) / 8);
+    inf_pb_close(writer);
+    inf_onnx_put_floats(writer, "s", dims, (uint32_t)rank, turned);
+    inf_onnx_open_node(writer, "DequantizeLinear", "q", "s", "w");
+    inf_onnx_put_attr_int(writer, "axis", 1);
+    inf_onnx_put_attr_int(writer, "block_size", BLOCK);
+    inf_pb_close(writer);
+}
+
+static struct inf_pb_writer open_rows(const struct type *type, int rank)
+{
+    struct inf_pb_writer writer = {0};
+    draw_operands(type, false);
+    inf_onnx_put_head(&writer, 25);
+    inf_pb_open(&writer, 7);
+    put_rows(&writer, type, rank);
+    return writer;
+}
+
+static void run_rows(struct inf_pb_writer *writer, const struct inf_shape *x_shape,
+                     const struct inf_shape *y_shape, const float *sums)
+{
+    struct inf_shape open = *x_shape;
+    open.dims[0] = -1;
+    inf_onnx_put_port(writer, 11, "x", FLOAT, open.dims, (uint32_t)open.rank);
+    inf_onnx_put_port(writer, 12, "y", FLOAT, (int64_t[]){-1, -1, -1, -1}, (uint32_t)y_shape->rank);
+    inf_pb_close(writer);
+    load_model(writer);
+    cr_assert_eq(run_model(x_shape, (const void *[]){x}), INF_OK, "%s", err.text);
+    expect_output(0, y_shape, sums);
+}
+
+static uint32_t count_nodes(enum inf_op op)
+{
+    const struct inf_graph *ran = inf_executable_graph(executable);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ran->node_count; i++)
+        count += ran->nodes[i].op == op;
+    return count;
+}
+
+Test(onnx_blocks, of_transposed_weights_stay_packed_for_products)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(types); i++) {
+        struct inf_pb_writer writer = open_rows(&types[i], 2);
+        inf_onnx_open_node(&writer, "Gemm", "x", "w", "y");
+        inf_onnx_put_attr_int(&writer, "transB", 1);
+        inf_pb_close(&writer);
+        run_rows(&writer, &INF_SHAPE(2, DEPTH), &INF_SHAPE(2, COLUMNS), wanted);
+        cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 1u);
+        cr_expect_eq(count_nodes(INF_OP_MATMUL), 0u);
+
+        writer = open_rows(&types[i], 2);
+        inf_onnx_open_node(&writer, "Transpose", "w", NULL, "t");
+        inf_pb_close(&writer);
+        inf_onnx_open_node(&writer, "MatMul", "x", "t", "y");
+        inf_pb_close(&writer);
+        run_rows(&writer, &INF_SHAPE(2, DEPTH), &INF_SHAPE(2, COLUMNS), wanted);
+        cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 1u);
+    }
+}
+
+Test(onnx_blocks, of_a_filter_of_one_tap_stay_packed)
+{
+    struct inf_pb_writer writer = open_rows(&types[2], 4);
+    inf_onnx_open_node(&writer, "Conv", "x", "w", "y");
+    inf_pb_close(&writer);
+    run_rows(&writer, &INF_SHAPE(2, DEPTH, 1, 1), &INF_SHAPE(2, COLUMNS, 1, 1), wanted);
+    cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 1u);
+    cr_expect_eq(count_nodes(INF_OP_CONV2D), 0u);
+
+    // Every second pixel is a convolution.
+    writer = open_rows(&types[2], 4);
+    inf_onnx_open_node(&writer, "Conv", "x", "w", "y");
+    INF_ONNX_INTS(&writer, "strides", 2, 2);
+    inf_pb_close(&writer);
+    run_rows(&writer, &INF_SHAPE(2, DEPTH, 1, 1), &INF_SHAPE(2, COLUMNS, 1, 1), wanted);
+    cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 0u);
+}
+
+// A product of the other orientation has other sums, and reads floats.
+Test(onnx_blocks, are_not_mistaken_for_their_transpose)
+{
+    struct inf_pb_writer writer = open_rows(&types[2], 2);
+    inf_onnx_open_node(&writer, "Gemm", "x", "w", "y");
+    inf_pb_close(&writer);
+    float sums[DEPTH] = {0};
+    for (int k = 0; k < DEPTH; k++)
+        for (int c = 0; c < COLUMNS; c++)
+            sums[k] += x[0][c] * (float)weights[k][c] * scales[k / BLOCK][c];
+    run_rows(&writer, &INF_SHAPE(1, COLUMNS), &INF_SHAPE(1, DEPTH), sums);
+    cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 0u);
+}

@@ -5,6 +5,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
+#include "backends/import/onnx/ops/block_weights.h"
 #include "backends/import/onnx/window.h"
 
 // A convolution over two spatial axes. x is [n, h, w, c]; the filter is ONNX's [m, c / groups, kh,
@@ -194,9 +195,35 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
     return rank == 3 ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
+// Adds a convolution whose filter is a matrix in blocks, as a product of each pixel. Returns
+// INF_VALUE_NONE, without adding anything, if it is no such convolution.
+static uint32_t add_block_conv(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, uint32_t bias)
+{
+    struct inf_onnx_window window;
+    int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
+    int32_t rank = inf_build_rank(&s->b, x);
+    if (!inf_build_ok(&s->b) || !inf_onnx_blocks_known(s, filter) || rank < 3 ||
+        rank != inf_build_rank(&s->b, filter) || inf_onnx_attr_int(s, "group", 1) != 1 ||
+        inf_build_dim(&s->b, x, 1) != inf_build_dim(&s->b, filter, 1))
+        return INF_VALUE_NONE;
+    inf_onnx_window_read(s, &window, x, kernel);
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < rank - 2; i++)
+        if (window.kernel[i] != 1 || window.stride[i] != 1 || window.before[i] != 0 ||
+            window.after[i] != 0 || inf_build_dim(&s->b, filter, i + 2) != 1)
+            return INF_VALUE_NONE;
+    uint32_t y = inf_onnx_blocks_multiply(s, inf_build_channels_last(&s->b, x), filter, true);
+    if (y == INF_VALUE_NONE)
+        return y;
+    y = bias != INF_VALUE_NONE ? inf_build_add(&s->b, y, bias) : y;
+    return inf_build_channels_first(&s->b, y);
+}
+
 static void lower_conv(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = add_convolution(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2), NULL);
+    uint32_t y = add_block_conv(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2));
+    s->outputs[0] = y != INF_VALUE_NONE ? y
+                                        : add_convolution(s, s->inputs[0], s->inputs[1],
+                                                          inf_onnx_input(s, 2), NULL);
 }
 
 // Adds x minus its zero point in f64, because sums of up to 2^37 products of 8-bit numbers are

@@ -7,6 +7,7 @@
 #include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/axes.h"
+#include "backends/import/onnx/ops/block_weights.h"
 
 // Adds the indices, converted to 0..dim-1. Negative indices count from the end.
 static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
@@ -36,7 +37,9 @@ static void lower_gather(struct inf_onnx_scope *s)
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     if (!are_nonnegative(s, indices))
         indices = normalize_indices(s, indices, x, axis);
-    s->outputs[0] = inf_build_gather(&s->b, x, indices, axis);
+    uint32_t rows =
+        inf_build_ok(&s->b) && axis == 0 ? inf_onnx_blocks_gather(s, x, indices) : INF_VALUE_NONE;
+    s->outputs[0] = rows != INF_VALUE_NONE ? rows : inf_build_gather(&s->b, x, indices, axis);
 }
 
 // Reads the attribute `reduction` of scatter operators. Old versions do not have it.

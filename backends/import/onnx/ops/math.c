@@ -126,7 +126,7 @@ static void lower_bit_shift(struct inf_onnx_scope *s)
 
 static void lower_matmul(struct inf_onnx_scope *s)
 {
-    uint32_t y = inf_onnx_blocks_multiply(s, s->inputs[0], s->inputs[1]);
+    uint32_t y = inf_onnx_blocks_multiply(s, s->inputs[0], s->inputs[1], false);
     s->outputs[0] = y != INF_VALUE_NONE ? y : inf_build_matmul(&s->b, s->inputs[0], s->inputs[1]);
 }
 
@@ -146,7 +146,10 @@ static void lower_gemm(struct inf_onnx_scope *s)
     node.attrs.matmul.transpose_b = inf_onnx_attr_int(s, "transB", 0) != 0;
     if (inf_build_rank(&s->b, s->inputs[0]) != 2 || inf_build_rank(&s->b, s->inputs[1]) != 2)
         inf_build_fail(&s->b, INF_INVALID, "an operand is no matrix");
-    uint32_t y = add_scaled(s, inf_build_value(&s->b, &node), alpha);
+    uint32_t y = INF_VALUE_NONE;
+    if (inf_build_ok(&s->b) && !node.attrs.matmul.transpose_a)
+        y = inf_onnx_blocks_multiply(s, s->inputs[0], s->inputs[1], node.attrs.matmul.transpose_b);
+    y = add_scaled(s, y != INF_VALUE_NONE ? y : inf_build_value(&s->b, &node), alpha);
     if (c != INF_VALUE_NONE && beta != 0)
         y = inf_build_add(&s->b, y, add_scaled(s, c, beta));
     s->outputs[0] = y;

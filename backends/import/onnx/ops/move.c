@@ -6,6 +6,7 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/axes.h"
+#include "backends/import/onnx/ops/block_weights.h"
 
 static void lower_transpose(struct inf_onnx_scope *s)
 {
@@ -27,6 +28,8 @@ static void lower_transpose(struct inf_onnx_scope *s)
         seen[perm.values[i]] = true;
     }
     s->outputs[0] = inf_build_transpose(&s->b, s->inputs[0], perm.values, rank);
+    if (rank == 2 && perm.values[0] == 1)
+        inf_onnx_blocks_transpose(s, s->inputs[0], s->outputs[0]);
 }
 
 static void lower_concat(struct inf_onnx_scope *s)

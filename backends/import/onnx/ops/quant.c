@@ -198,17 +198,19 @@ static void check_dequantized(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_INVALID, "the zero point has another type than x");
 }
 
-// Remembers weights in blocks along the rows, for products that read them packed.
+// Remembers weights in blocks, for products that read them packed.
 static void note_blocks(struct inf_onnx_scope *s, int32_t bits, uint32_t zero)
 {
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 1), rank);
     const struct inf_onnx_blocks blocks = {.weights = s->inputs[0],
                                            .scales = s->inputs[1],
                                            .zeros = zero,
                                            .result = s->outputs[0],
                                            .bits = bits,
-                                           .block = inf_onnx_attr_int(s, "block_size", 0)};
-    if (inf_build_rank(&s->b, s->inputs[0]) == 2 &&
-        inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 1), 2) == 0)
+                                           .block = inf_onnx_attr_int(s, "block_size", 0),
+                                           .has_rows = axis == 1};
+    if (axis < 2)
         inf_onnx_blocks_note(s, &blocks);
 }
 
