@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from onnx_models_decoders import list_decoders
 from onnx_models_encoders import list_encoders
+from onnx_models_open import list_open
 from onnx_models_parts import TYPES, pack
 
 # Runs the cases of models, and prints for each case its outputs as JSON.
@@ -123,7 +124,7 @@ def write_outputs(net, case, outputs, folder):
 def main():
     folder, answers = Path(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    nets = list_encoders() + list_decoders()
+    nets = list_encoders() + list_decoders() + list_open()
     models = []
     for net in nets:
         net.write_model(folder / f"{net.name}.onnx")
