@@ -12,6 +12,7 @@
 #include "backends/import/common/json.h"
 #include "backends/import/layers/layers.h"
 #include "backends/import/layers/model.h"
+#include "backends/import/onnx/metadata/metadata.h"
 #include "backends/import/onnx/onnx.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/import/tfjs/tfjs.h"
@@ -156,6 +157,21 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
     return import_document(out_graph, info, &document, &place, &tally, is_layers, options, err);
 }
 
+// Makes the description of an imported ONNX model, if the caller wants it.
+static enum inf_code describe_onnx(struct inf_span bytes, const struct inf_graph *graph,
+                                   const struct inf_import_options *options, struct inf_error *err)
+{
+    if (options == NULL || options->description == NULL)
+        return INF_OK;
+    struct inf_model_description *description;
+    INF_TRY(inf_model_description_create(&description, err));
+    if (inf_onnx_describe(description, bytes, graph))
+        *options->description = description;
+    else
+        inf_model_description_unref(&description);
+    return INF_OK;
+}
+
 static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_info *info,
                                  const struct inf_shard_place *place, const char *name,
                                  const struct inf_import_options *options, struct inf_error *err)
@@ -170,6 +186,8 @@ static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_
     inf_tally_add(&tally, data, size);
     struct inf_span bytes = {(const uint8_t *)data, size};
     enum inf_code code = inf_onnx_import(out_graph, producer, bytes, &files, options, err);
+    if (code == INF_OK && (code = describe_onnx(bytes, *out_graph, options, err)) != INF_OK)
+        inf_graph_destroy(out_graph);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "model '%s'", name);
     if (info == NULL)

@@ -18,8 +18,10 @@
 // What labels name.
 enum inf_label_kind {
     INF_LABELS_NONE,
-    INF_LABELS_CLASSES, // the elements of the last axis, in order
-    INF_LABELS_VALUES,  // the values of elements: an element of value 2 has label 2
+    // The elements of the last axis, in order. If there are more elements, the classes that a
+    // detector finds.
+    INF_LABELS_CLASSES,
+    INF_LABELS_VALUES, // the values of elements: an element of value 2 has label 2
 };
 
 // The description of one input or output. A text that the file does not have is "".
