@@ -185,8 +185,9 @@ Test(onnx_bits, bitcast_refuses_16_bit_floats_and_other_sizes)
     }
 }
 
-// Loads a LinearAttention of q, k and v = x [1, length, 4].
-static enum inf_code import_linear(int64_t length, int64_t q_heads, int64_t heads)
+// Imports a LinearAttention of q, k and v = x [1, length, 4]. *has_loop becomes true if a loop of the
+// graph computes it.
+static enum inf_code import_linear(int64_t length, int64_t q_heads, int64_t heads, bool *has_loop)
 {
     struct inf_graph *graph = NULL;
     struct inf_pb_writer writer = open_model(FLOAT, FLOAT, (int64_t[]){1, length, 4}, 3);
@@ -200,17 +201,30 @@ static enum inf_code import_linear(int64_t length, int64_t q_heads, int64_t head
     inf_onnx_put_attr_text(&writer, "update_rule", "linear");
     close_model(&writer);
     enum inf_code code = import_model(&writer, &graph);
+    *has_loop = false;
+    for (uint32_t i = 0; code == INF_OK && i < graph->node_count; i++)
+        *has_loop |= graph->nodes[i].op == INF_OP_LOOP;
     inf_graph_destroy(&graph);
     return code;
 }
 
-Test(onnx_bits, linear_attention_refuses_long_sequences_and_heads_that_do_not_fit)
+Test(onnx_bits, linear_attention_over_a_long_or_an_open_sequence_is_a_loop)
 {
-    cr_assert_eq(import_linear(3, 2, 2), INF_OK, "%s", err.text);
-    cr_assert_eq(import_linear(256, 2, 2), INF_OK, "%s", err.text);
-    cr_assert_eq(import_linear(257, 2, 2), INF_UNSUPPORTED);
-    cr_assert_eq(import_linear(-1, 2, 2), INF_UNSUPPORTED);
-    cr_assert_eq(import_linear(3, 3, 2), INF_INVALID);
-    cr_assert_eq(import_linear(3, 0, 0), INF_INVALID);
-    cr_assert_eq(import_linear(3, 8, 8), INF_INVALID);
+    bool has_loop;
+    cr_assert_eq(import_linear(1, 2, 2, &has_loop), INF_OK, "%s", err.text);
+    cr_assert_not(has_loop);
+    cr_assert_eq(import_linear(256, 2, 2, &has_loop), INF_OK, "%s", err.text);
+    cr_assert_not(has_loop);
+    cr_assert_eq(import_linear(257, 2, 2, &has_loop), INF_OK, "%s", err.text);
+    cr_assert(has_loop);
+    cr_assert_eq(import_linear(-1, 2, 2, &has_loop), INF_OK, "%s", err.text);
+    cr_assert(has_loop);
+}
+
+Test(onnx_bits, linear_attention_refuses_heads_that_do_not_fit)
+{
+    bool has_loop;
+    cr_assert_eq(import_linear(3, 3, 2, &has_loop), INF_INVALID);
+    cr_assert_eq(import_linear(3, 0, 0, &has_loop), INF_INVALID);
+    cr_assert_eq(import_linear(3, 8, 8, &has_loop), INF_INVALID);
 }

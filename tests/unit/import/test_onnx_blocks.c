@@ -280,3 +280,55 @@ Test(onnx_blocks, are_not_mistaken_for_their_transpose)
     run_rows(&writer, &INF_SHAPE(1, COLUMNS), &INF_SHAPE(1, DEPTH), sums);
     cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 0u);
 }
+
+// Loads y = w[x] for a table w of `rows` rows of `width` numbers in blocks of 16, of which each is the
+// number of its row times that of its block, both from 1.
+static void load_table(int64_t rows, int64_t width)
+{
+    int8_t data[8 * 48];
+    float factors[8 * 3];
+    int64_t count = (width + BLOCK - 1) / BLOCK;
+    for (int64_t i = 0; i < rows * width; i++)
+        data[i] = (int8_t)(i / width + 1);
+    for (int64_t i = 0; i < rows * count; i++)
+        factors[i] = (float)(i % count + 1);
+    struct inf_pb_writer writer = {0};
+    inf_onnx_put_head(&writer, 25);
+    inf_pb_open(&writer, 7);
+    inf_pb_open(&writer, 5);
+    inf_pb_put_int(&writer, 1, rows);
+    inf_pb_put_int(&writer, 1, width);
+    inf_pb_put_int(&writer, 2, INT8);
+    inf_pb_put_text(&writer, 8, "q");
+    inf_pb_put_bytes(&writer, 9, data, (size_t)(rows * width));
+    inf_pb_close(&writer);
+    inf_onnx_put_floats(&writer, "s", (int64_t[]){rows, count}, 2, factors);
+    inf_onnx_open_node(&writer, "DequantizeLinear", "q", "s", "w");
+    inf_onnx_put_attr_int(&writer, "block_size", BLOCK);
+    inf_pb_close(&writer);
+    inf_onnx_open_node(&writer, "Gather", "w", "x", "y");
+    inf_pb_close(&writer);
+    inf_onnx_put_port(&writer, 11, "x", INT64, (int64_t[]){-1}, 1);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){-1, width}, 2);
+    inf_pb_close(&writer);
+    load_model(&writer);
+}
+
+Test(onnx_blocks, of_the_rows_that_a_run_gathers_are_widened)
+{
+    static const int64_t places[] = {3, -1};
+    for (int64_t width = 24; width <= 32; width += 8) {
+        float rows[2 * 32];
+        for (int64_t i = 0; i < 2 * width; i++)
+            rows[i] = (float)((i < width ? 4 : 8) * (i % width / BLOCK + 1));
+        load_table(8, width);
+        cr_assert_eq(run_model(&INF_SHAPE(2), (const void *[]){places}), INF_OK, "%s", err.text);
+        expect_output(0, &INF_SHAPE(2, width), rows);
+        const struct inf_graph *ran = inf_executable_graph(executable);
+        bool has_bytes = false;
+        for (uint32_t i = 0; i < ran->value_count; i++)
+            has_bytes |= ran->values[i].data != NULL && ran->values[i].dtype == INF_DTYPE_I8;
+        // A table whose last block is shorter becomes floats.
+        cr_expect_eq(has_bytes, width == 32);
+    }
+}

@@ -280,3 +280,83 @@ Test(label_text, damaged_texts_are_refused)
     cr_expect_str_eq(join_labels("{0}"), "key 0 of the labels has no label");
     cr_expect_str_eq(join_labels("\xff"), "the labels are no UTF-8");
 }
+
+// --- damaged files ---
+
+// Replaces one byte of a text at random, and often by one that has a meaning for the parsers.
+static void damage_text(uint8_t *data, size_t size)
+{
+    static const char meaningful[] = "{}[]():,'\"\\ux0\n\x80";
+    size_t at = (size_t)rand() % size;
+    data[at] = rand() % 4 == 0 ? (uint8_t)rand()
+                               : (uint8_t)meaningful[(size_t)rand() % (sizeof meaningful - 1)];
+}
+
+// Returns the bytes of the labels with their NULs, which must all be readable.
+static size_t count_label_bytes(const char *labels, uint32_t count)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += strlen(labels + bytes) + 1;
+    return bytes;
+}
+
+Test(label_text, damaged_labels_are_read_or_refused)
+{
+    static const char text[] = "{0: 'a\\u20ac', 1: \"b\\x41\", 2: c , 3: 'it\\'s'}";
+    srand(3);
+    for (int i = 0; i < 20000; i++) {
+        // The text ends where its memory ends, so that a sanitizer sees a read behind it.
+        size_t size = sizeof text - 1 - (size_t)(rand() % 8);
+        uint8_t *data = malloc(size);
+        cr_assert_not_null(data);
+        memcpy(data, text, size);
+        for (int j = rand() % 4; j >= 0; j--)
+            damage_text(data, size);
+        struct inf_arena arena = {0};
+        struct inf_label_list list;
+        err = (struct inf_error){0};
+        enum inf_code code =
+            inf_label_list_read(&list, &arena, (struct inf_span){data, size}, &err);
+        cr_assert_eq(code != INF_OK, err.text[0] != '\0');
+        if (code == INF_OK)
+            cr_assert_leq(count_label_bytes(list.labels, list.count), size + 1);
+        inf_arena_fini(&arena);
+        free(data);
+    }
+}
+
+Test(onnx_metadata, damaged_files_are_described_or_refused)
+{
+    const struct inf_import_options options = {.evaluator = inf_registry_evaluator(),
+                                               .description = &description};
+    struct inf_pb_writer writer = open_model();
+    put_property(&writer, "names", "{0: 'cat', 1: 'dog'}");
+    put_property(&writer, "Image.NominalPixelRange", "Normalized_1_1");
+    put_property(&writer, "author", "somebody");
+    inf_pb_put_text(&writer, 6, "Finds cats.");
+    uint8_t *data = malloc(writer.size);
+    cr_assert_not_null(data);
+    srand(5);
+    unsigned described = 0;
+    for (int i = 0; i < 1000; i++) {
+        memcpy(data, writer.data, writer.size);
+        damage_text(data, writer.size);
+        int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        cr_assert_eq(write(fd, data, writer.size), (ssize_t)writer.size);
+        close(fd);
+        inf_graph_destroy(&graph);
+        inf_model_description_unref(&description);
+        enum inf_code code =
+            inf_model_import_with(&graph, NULL, folder_fd, "model.onnx", &options, &err);
+        cr_assert(code == INF_OK || description == NULL);
+        described += description != NULL;
+        if (description != NULL && description->output_count > 0)
+            (void)count_label_bytes(description->outputs[0].labels,
+                                    description->outputs[0].label_count);
+    }
+    // Most bytes are in texts, where a change is harmless.
+    cr_assert_gt(described, 400u);
+    free(data);
+    inf_pb_writer_fini(&writer);
+}

@@ -354,3 +354,38 @@ Test(onnx_sizes, support_vectors_say_how_many_features_there_are)
     cr_assert_eq(run_model(&INF_SHAPE(2, 2), (const void *[]){x}), INF_OK, "%s", err.text);
     cr_assert_neq(run_model(&INF_SHAPE(2, 1), (const void *[]){x}), INF_OK);
 }
+
+// --- boxes ---
+
+// Loads a NonMaxSuppression of at most one box for each class. All sizes are open.
+static void load_suppression(void)
+{
+    const int64_t any[] = {-1, -1, -1};
+    struct inf_pb_writer writer = open_node(NULL, "NonMaxSuppression", NULL);
+    inf_pb_put_text(&writer, 1, "scores");
+    inf_pb_put_text(&writer, 1, "most");
+    inf_pb_close(&writer);
+    inf_onnx_put_int64s(&writer, "most", (int64_t[]){1}, 1);
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, any, 3);
+    inf_onnx_put_port(&writer, 11, "scores", FLOAT, any, 3);
+    inf_onnx_put_port(&writer, 12, "y", INT64, any, 2);
+    inf_pb_close(&writer);
+    load_model(&writer);
+}
+
+Test(onnx_sizes, boxes_and_scores_are_of_the_same_pictures)
+{
+    static const float boxes[24] = {0, 0, 1, 1}, scores[12] = {0};
+    const void *const inputs[] = {boxes, scores};
+    // One box for each of three classes of each picture.
+    load_suppression();
+    const struct inf_shape fits[] = {INF_SHAPE(2, 2, 4), INF_SHAPE(2, 3, 2)};
+    cr_assert_eq(run_model(fits, inputs), INF_OK, "%s", err.text);
+    const struct inf_shape none[] = {INF_SHAPE(2, 0, 4), INF_SHAPE(2, 3, 0)};
+    cr_assert_eq(run_model(none, inputs), INF_OK, "%s", err.text);
+    const struct inf_shape wrong[][2] = {{INF_SHAPE(2, 2, 4), INF_SHAPE(1, 3, 2)},
+                                         {INF_SHAPE(2, 2, 4), INF_SHAPE(2, 3, 1)},
+                                         {INF_SHAPE(2, 2, 3), INF_SHAPE(2, 3, 2)}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(wrong); i++)
+        cr_assert_eq(run_model(wrong[i], inputs), INF_INVALID, "%zu", i);
+}
