@@ -200,6 +200,8 @@ def grown():
         net.node("ConvTranspose", [x, filters], auto_pad=pad, strides=[2, 2])
         for pad in ("SAME_UPPER", "SAME_LOWER", "VALID")
     ]
+    more = {"strides": [3, 3], "output_padding": [1, 2]}
+    y.append(net.node("ConvTranspose", [x, filters], auto_pad="SAME_UPPER", **more))
     return net.give(*y)
 
 
@@ -350,11 +352,15 @@ def blocks(zeros):
     weights = block_rows(net, 32, 6, zeros)
     turned = net.node("Transpose", [weights], perm=[1, 0])
     picture = net.unsqueeze(net.node("Transpose", [x], perm=[0, 2, 1]), 3)
+    square = net.take("square", [32, 32])
+    same = net.node("Transpose", [weights], perm=[0, 1])
     ids = net.take("ids", ["b", "n"], INT64, -8, 7)
     return net.give(
         net.node("Gemm", [flat, weights, net.beta(6)], transB=1, alpha=0.5),
         net.node("MatMul", [x, turned]),
         net.node("Gemm", [flat, turned]),
+        net.node("Gemm", [square, weights], transA=1, transB=1),
+        net.node("Gemm", [flat, same], transB=1),
         net.node("Conv", [picture, block_rows(net, 32, 4, zeros, (1, 1)), net.beta(4)]),
         net.node("Gather", [block_rows(net, 32, 8, zeros), ids]),
         net.node("Gather", [weights, net.long(2)]),
