@@ -26,7 +26,7 @@ layout(constant_id = 3) const uint COLUMNS = 8; // columns of an invocation
 
 const uint ROWS = ATTENTION_ROWS;
 const uint SIDE = ATTENTION_SIDE;
-const uint TILE = 32; // keys of a tile
+const uint TILE = ATTENTION_TILE;
 const uint KEYS = TILE / SIDE; // keys of an invocation in a tile
 
 READS(0, q)

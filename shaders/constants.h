@@ -149,10 +149,12 @@
 #define BLOCKS_ZEROS_FLOATS 2
 
 // A work group of attention.comp computes ATTENTION_ROWS rows, each by ATTENTION_SIDE invocations.
-// It keeps the rows of queries in shared memory, so they have at most ATTENTION_DEPTH columns.
+// It keeps the rows of queries in shared memory, so they have at most ATTENTION_DEPTH columns, and
+// goes through the keys in tiles of ATTENTION_TILE.
 #define ATTENTION_ROWS  8
 #define ATTENTION_SIDE  8
 #define ATTENTION_DEPTH 128
+#define ATTENTION_TILE  32
 
 #define REDUCE_SUM  0
 #define REDUCE_MAX  1

@@ -2,6 +2,7 @@
 // Adds dispatches and their operands to the list of a program. If there is no list, only checks
 // whether the node is supported, or creates its pipelines ahead of time.
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,8 +57,11 @@ bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 }
 
 enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
-                               struct inf_error *err)
+                               uint64_t iterations, struct inf_error *err)
 {
+    if (iterations > lowering->gpu->loops_max)
+        return vk_decline(lowering, err, "%" PRIu64 " iterations of a shader, wanted at most %u",
+                          iterations, lowering->gpu->loops_max);
     struct vk_dispatch_list *list = lowering->list;
     struct vk_dispatch completed = *dispatch;
     set_halves(&completed);

@@ -75,15 +75,6 @@ uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t l
     return product;
 }
 
-enum inf_code vk_need_loops(const struct vk_lowering *lowering, uint64_t iterations,
-                            struct inf_error *err)
-{
-    if (iterations > lowering->gpu->loops_max)
-        return vk_decline(lowering, err, "%llu iterations of a shader, wanted at most %u",
-                          (unsigned long long)iterations, lowering->gpu->loops_max);
-    return INF_OK;
-}
-
 enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index, struct inf_error *err)
 {
     enum inf_dtype dtype = vk_input_dtype(lowering, index);

@@ -9,6 +9,7 @@
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/device/pipeline.h"
 #include "backends/vulkan/device/weights.h"
+#include "backends/vulkan/lowering/loops.h"
 #include "shaders/constants.h"
 
 struct vk_shader_candidates;
@@ -90,9 +91,12 @@ struct vk_lowering {
 
 // --- helpers for lowering functions ---
 
-// Adds a dispatch to the list.
+// Adds a dispatch to the list. `iterations` is the largest number of iterations of loops that an
+// invocation may make (lowering/loops.h).
+//
+// INF_UNSUPPORTED  the driver ends loops before so many iterations, or cannot build the shader.
 enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
-                               struct inf_error *err) INF_NODISCARD;
+                               uint64_t iterations, struct inf_error *err) INF_NODISCARD;
 
 // Returns the lowering context for node `node` of the segment. Its list is NULL, so it only checks
 // nodes.
@@ -169,11 +173,6 @@ uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t l
      inf_error_prefix((err), INF_UNSUPPORTED, "vulkan: %s",                                        \
                       inf_op_info((lowering)->node->op)->name))
 
-// Returns INF_UNSUPPORTED if an invocation would make more iterations of its loops than the driver
-// runs.
-enum inf_code vk_need_loops(const struct vk_lowering *lowering, uint64_t iterations,
-                            struct inf_error *err) INF_NODISCARD;
-
 // Returns INF_UNSUPPORTED unless operand `index` is f32.
 enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index,
                           struct inf_error *err) INF_NODISCARD;
@@ -215,6 +214,13 @@ struct vk_window {
     uint32_t added;
 };
 _Static_assert(sizeof(struct vk_window) == 92, "as lib/window.glsl");
+
+// Returns the iterations of loops over the rows and columns of a window, of which each tap runs
+// `tap`.
+static inline struct vk_loops vk_window_loops(const struct vk_window *window, struct vk_loops tap)
+{
+    return vk_loop(window->kernel_h, vk_loop(window->kernel_w, tap));
+}
 
 // Describes the window of a node between the images `in` and `out`.
 void vk_window_init(struct vk_window *window, const struct vk_lowering *lowering,

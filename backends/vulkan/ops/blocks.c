@@ -168,7 +168,8 @@ static enum inf_code emit_packed(struct vk_lowering *lowering, const struct bloc
                            ((push->columns + BLOCKS_COLUMNS - 1) / BLOCKS_COLUMNS) *
                            dispatch.variant.group_size;
     vk_set_push_constants(&dispatch, push, sizeof *push);
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    uint32_t words = (push->column_words + BLOCKS_PARTS - 1) / BLOCKS_PARTS;
+    return vk_emit_dispatch(lowering, &dispatch, vk_loop(words, VK_NO_LOOPS).run, err);
 }
 
 // Returns the bytes of the weights as floats in the layout of conv_tile.comp, which is never
@@ -192,7 +193,7 @@ static enum inf_code emit_expand(struct vk_lowering *lowering, const struct bloc
     INF_TRY(bind_weights(lowering, &expand, blocks, err));
     INF_TRY(vk_bind_scratch(lowering, &expand, 0, (size_t)float_bytes(blocks), err));
     vk_set_push_constants(&expand, push, sizeof *push);
-    return vk_emit_dispatch(lowering, &expand, err);
+    return vk_emit_dispatch(lowering, &expand, VK_FEW_ITERATIONS, err);
 }
 
 static enum inf_code emit_expanded(struct vk_lowering *lowering, const struct blocks *blocks,

@@ -46,7 +46,7 @@ static enum inf_code emit_lookup(struct vk_lowering *lowering, vk_fill_fn *fill,
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_packed(lowering, &dispatch, BYTES * sizeof(uint32_t), fill, context, err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 // The table of a lookup node.
@@ -178,7 +178,7 @@ enum inf_code vk_lower_quantize(struct vk_lowering *lowering, struct inf_error *
     INF_TRY(vk_bind_packed(lowering, &dispatch, BYTES * sizeof(float), fill_least, lowering, err));
     vk_read_through_view(lowering, &dispatch, 0, true);
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 // --- qbinary ---
@@ -273,5 +273,5 @@ enum inf_code vk_lower_qbinary(struct vk_lowering *lowering, struct inf_error *e
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
     INF_TRY(vk_bind_packed(lowering, &dispatch, BYTES * BYTES, fill_pairs, &pairs, err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }

@@ -90,6 +90,10 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
 // measured to be faster than conv.comp.
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv);
 
+// Returns the iterations of loops of conv_tile.comp, which reads `step` of the `channels` input
+// channels of a tap at once: 4, 3 or 1.
+uint64_t vk_tile_iterations(uint32_t taps, uint32_t channels, uint32_t step);
+
 // Emits the convolution with the shader conv_tile.comp. If the driver cannot build the shader,
 // emits nothing and sets *out_built to false.
 enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, bool *out_built,

@@ -17,7 +17,26 @@ struct group_shader {
     struct vk_matrices matrices;
     uint32_t splits;        // work groups that share the sums of a block; 1 or more
     uint32_t rows, columns; // pixels and vectors of four channels of the work group
+    // The loop over the terms of a sum: how many terms an iteration adds, and its inner loops.
+    uint32_t slice_terms;
+    struct vk_loops slice;
 };
+
+// Returns the iterations of loops of an invocation whose sums have `terms` terms.
+static uint64_t count_iterations(const struct group_shader *group, uint64_t terms)
+{
+    uint64_t slices = (terms + group->slice_terms - 1) / group->slice_terms;
+    return vk_loop((slices + group->splits - 1) / group->splits, group->slice).run;
+}
+
+// Returns the iterations of the two loops that copy a slice of `depth` terms to shared memory.
+static struct vk_loops count_copies(const struct group_shader *group, uint32_t depth)
+{
+    uint32_t vectors = depth * INF_MAX(group->rows / 4, group->columns);
+    struct vk_loops copy =
+        vk_loop((vectors + group->invocations - 1) / group->invocations, VK_NO_LOOPS);
+    return vk_join_loops(copy, copy);
+}
 
 // The push constants of sum_parts.comp.
 struct parts {
@@ -91,8 +110,9 @@ static enum inf_code emit_groups(struct vk_lowering *lowering, struct vk_conv *c
     dispatch.invocations = (window.strips + group->rows - 1) / group->rows * tiles * group->splits *
                            group->invocations;
     vk_set_push_constants(&dispatch, &window, sizeof(window));
-    INF_TRY(vk_emit_dispatch(lowering, &dispatch, err));
-    return split ? vk_emit_dispatch(lowering, &sum, err) : INF_OK;
+    uint64_t terms = (uint64_t)conv->weights.taps * conv->weights.group_in;
+    INF_TRY(vk_emit_dispatch(lowering, &dispatch, count_iterations(group, terms), err));
+    return split ? vk_emit_dispatch(lowering, &sum, VK_FEW_ITERATIONS, err) : INF_OK;
 }
 
 // Describes conv_block.comp with the sizes of the choice.
@@ -102,14 +122,18 @@ static struct group_shader describe_blocks(const struct vk_shader_choice *choice
         {INF_SHADER_CONV_BLOCK, INF_SHADER_CONV_BLOCK_F16},
         {INF_SHADER_CONV_BLOCK_PAIR, INF_SHADER_CONV_BLOCK_PAIR_F16}};
     uint32_t splits = INF_MAX(choice->splits, 1u);
-    return (struct group_shader){.shader = shaders[pair][choice->method == VK_BY_BLOCKS_F16],
+    struct group_shader group = {.shader = shaders[pair][choice->method == VK_BY_BLOCKS_F16],
                                  .invocations = BLOCK_SIDE * BLOCK_SIDE,
                                  .pixels = choice->pixels,
                                  .last_constant = choice->vectors,
                                  .next_constant = pair ? 0 : splits,
                                  .splits = splits,
                                  .rows = BLOCK_SIDE * choice->pixels,
-                                 .columns = BLOCK_SIDE * choice->vectors};
+                                 .columns = BLOCK_SIDE * choice->vectors,
+                                 .slice_terms = BLOCK_DEPTH};
+    group.slice =
+        vk_join_loops(count_copies(&group, BLOCK_DEPTH), vk_loop(BLOCK_DEPTH, VK_NO_LOOPS));
+    return group;
 }
 
 enum inf_code vk_emit_blocks(struct vk_lowering *lowering, struct vk_conv *conv,
@@ -129,6 +153,20 @@ static uint32_t count_matrix_bytes(const struct group_shader *group)
     return factors * (uint32_t)sizeof(uint16_t) + results * (uint32_t)sizeof(float);
 }
 
+// Returns the iterations of the loops that stand for the instructions in conv_matrix.comp, for the
+// products of a slice.
+static struct vk_loops count_products(const struct vk_gpu *gpu,
+                                      const struct vk_shader_choice *choice)
+{
+    const struct vk_matrices *each = &gpu->matrices;
+    if (each->method != VK_MATRICES_LOOPS)
+        return VK_NO_LOOPS;
+    struct vk_loops product =
+        vk_loop(each->m * each->n / gpu->subgroup_size, vk_loop(each->k, VK_NO_LOOPS));
+    struct vk_loops step = vk_loop(choice->pixels, vk_loop(choice->vectors, product));
+    return vk_loop(MATRIX_DEPTH / each->k, step);
+}
+
 // Describes conv_matrix.comp with the sizes of the choice.
 static struct group_shader describe_matrices(const struct vk_gpu *gpu,
                                              const struct vk_shader_choice *choice, bool pair)
@@ -141,7 +179,7 @@ static struct group_shader describe_matrices(const struct vk_gpu *gpu,
          [VK_MATRICES_NV] = INF_SHADER_CONV_MATRIX_PAIR_NV,
          [VK_MATRICES_KHR] = INF_SHADER_CONV_MATRIX_PAIR_KHR}};
     const struct vk_matrices *each = &gpu->matrices;
-    return (struct group_shader){.shader = shaders[pair][each->method],
+    struct group_shader group = {.shader = shaders[pair][each->method],
                                  .invocations = MATRIX_SIDES * MATRIX_SIDES * gpu->subgroup_size,
                                  .pixels = choice->pixels,
                                  .last_constant = choice->vectors,
@@ -149,7 +187,10 @@ static struct group_shader describe_matrices(const struct vk_gpu *gpu,
                                  .splits = 1,
                                  .matrices = *each,
                                  .rows = MATRIX_SIDES * each->m * choice->pixels,
-                                 .columns = MATRIX_SIDES * each->n * choice->vectors / 4};
+                                 .columns = MATRIX_SIDES * each->n * choice->vectors / 4,
+                                 .slice_terms = MATRIX_DEPTH};
+    group.slice = vk_join_loops(count_copies(&group, MATRIX_DEPTH), count_products(gpu, choice));
+    return group;
 }
 
 bool vk_can_use_matrices(const struct vk_gpu *gpu, const struct vk_shader_choice *choice)
@@ -183,7 +224,8 @@ enum inf_code vk_emit_split(struct vk_lowering *lowering, struct vk_conv *conv,
                                        .last_constant = choice->vectors,
                                        .splits = 1,
                                        .rows = choice->pixels,
-                                       .columns = SPLIT_COLUMNS};
+                                       .columns = SPLIT_COLUMNS,
+                                       .slice_terms = 4 * choice->vectors};
     return emit_groups(lowering, conv, &split, out_built, err);
 }
 
@@ -220,6 +262,13 @@ void vk_pair_set_size(struct vk_dispatch *dispatch, const struct vk_gpu *gpu,
     vk_set_push_constants(dispatch, &push, sizeof(push));
 }
 
+uint64_t vk_pair_iterations(const struct vk_gpu *gpu, const struct vk_product *product,
+                            const struct vk_shader_choice *choice)
+{
+    const struct group_shader group = describe_pair(gpu, choice);
+    return count_iterations(&group, product->push.k);
+}
+
 enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,
                            const struct vk_shader_choice *choice, bool *out_built,
                            struct inf_error *err)
@@ -232,5 +281,6 @@ enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product
     if (!*out_built)
         return INF_OK;
     vk_pair_set_size(&dispatch, lowering->gpu, product, choice);
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    uint64_t iterations = vk_pair_iterations(lowering->gpu, product, choice);
+    return vk_emit_dispatch(lowering, &dispatch, iterations, err);
 }

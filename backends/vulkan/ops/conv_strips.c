@@ -88,5 +88,7 @@ enum inf_code vk_emit_strips(struct vk_lowering *lowering, struct vk_conv *conv,
     dispatch.invocations = window->count;
     dispatch.cost = vk_conv_macs(conv);
     vk_set_push_constants(&dispatch, window, sizeof(*window));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    uint32_t step = dispatch.variant.constants[2] != 0 ? 4 : 1; // channels of an iteration
+    struct vk_loops channels = vk_loop((window->group_in + step - 1) / step, VK_NO_LOOPS);
+    return vk_emit_dispatch(lowering, &dispatch, vk_window_loops(window, channels).run, err);
 }

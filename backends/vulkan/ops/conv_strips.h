@@ -56,6 +56,10 @@ struct vk_variant vk_pair_variant(const struct vk_gpu *gpu, const struct vk_prod
 void vk_pair_set_size(struct vk_dispatch *dispatch, const struct vk_gpu *gpu,
                       const struct vk_product *product, const struct vk_shader_choice *choice);
 
+// Returns the iterations of loops of an invocation of the variant that vk_pair_variant() returns.
+uint64_t vk_pair_iterations(const struct vk_gpu *gpu, const struct vk_product *product,
+                            const struct vk_shader_choice *choice);
+
 // Emits a product of two tensors with the variant that vk_pair_variant() returns. If the driver
 // cannot build it, emits nothing and sets *out_built to false.
 enum inf_code vk_emit_pair(struct vk_lowering *lowering, const struct vk_product *product,

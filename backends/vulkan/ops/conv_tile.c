@@ -67,6 +67,14 @@ static void fill_tiles(void *bytes, const void *context)
     }
 }
 
+uint64_t vk_tile_iterations(uint32_t taps, uint32_t channels, uint32_t step)
+{
+    // Subgroups load a step's weights in a loop, which the compiler does not always unroll.
+    uint32_t loads = (step * VECTORS + LANES - 1) / LANES;
+    struct vk_loops weights = step == 4 ? VK_NO_LOOPS : vk_loop(loads, VK_NO_LOOPS);
+    return vk_loop((uint64_t)taps * (channels / step), weights).run;
+}
+
 static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                                    struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
@@ -121,5 +129,7 @@ enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, 
     window.low = conv->activation.low;
     window.high = conv->activation.high;
     vk_set_push_constants(&dispatch, &window, sizeof(window));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    uint64_t iterations =
+        vk_tile_iterations(conv->weights.taps, window.group_in, dispatch.variant.constants[2]);
+    return vk_emit_dispatch(lowering, &dispatch, iterations, err);
 }

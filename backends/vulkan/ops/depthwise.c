@@ -69,7 +69,10 @@ static enum inf_code emit_depthwise(struct vk_lowering *lowering, struct vk_conv
     dispatch.invocations = window->count;
     dispatch.cost = vk_conv_macs(conv);
     vk_set_push_constants(&dispatch, window, sizeof(*window));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    // Loops over a window of constant size are unrolled.
+    uint64_t iterations =
+        kernel != 0 ? VK_FEW_ITERATIONS : vk_window_loops(window, VK_NO_LOOPS).run;
+    return vk_emit_dispatch(lowering, &dispatch, iterations, err);
 }
 
 enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error *err)

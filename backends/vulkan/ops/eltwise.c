@@ -91,7 +91,7 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, true);
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 static bool unary_call(const struct inf_node *node, struct vk_element_call *call)
@@ -196,7 +196,7 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
                              mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
     }
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 static bool has_integers(enum inf_binary_kind kind)
@@ -243,7 +243,7 @@ enum inf_code vk_lower_compare(struct vk_lowering *lowering, struct inf_error *e
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *err)
@@ -260,7 +260,7 @@ enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[2], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 // --- operator cast ---
@@ -295,5 +295,5 @@ enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
     vk_set_push_constants(&dispatch, &count, sizeof(count));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }

@@ -83,7 +83,7 @@ static enum inf_code emit_squares(struct vk_lowering *lowering, const struct vk_
         .cost = (uint64_t)product->batch * push.m * push.n * push.k};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
     INF_TRY(vk_product_bind(lowering, &dispatch, product, false, false, err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, vk_loop(push.k, VK_NO_LOOPS).run, err);
 }
 
 enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *err)

@@ -105,7 +105,7 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
     INF_TRY(vk_bind_value(lowering, &dispatch, from, err));
     vk_read_through_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_bind_value(lowering, &dispatch, to, err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 static enum inf_code emit_input_move(struct vk_lowering *lowering, struct move *move,

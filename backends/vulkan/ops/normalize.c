@@ -70,7 +70,6 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
             return vk_decline(lowering, err, "input %u stretches in a way that is not built",
                               1 + i);
     }
-    INF_TRY(vk_need_loops(lowering, 3 * (uint64_t)push.n, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_NORMALIZE, {attrs->kind == INF_NORMALIZE_RMS, given[0], given[1]}},
         .invocations = push.count};
@@ -83,5 +82,6 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
         vk_read_through_view(lowering, &dispatch, i, false);
     }
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    // There are three loops: for the mean, for the squares, and for the results.
+    return vk_emit_dispatch(lowering, &dispatch, 3 * vk_loop(push.n, VK_NO_LOOPS).run, err);
 }

@@ -102,7 +102,7 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 // --- operator gather ---
@@ -128,7 +128,7 @@ static enum inf_code emit_gather(struct vk_lowering *lowering, struct vk_dispatc
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[1], err));
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, dispatch, err);
+    return vk_emit_dispatch(lowering, dispatch, VK_FEW_ITERATIONS, err);
 }
 
 enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *err)

@@ -35,6 +35,13 @@ static void fill_words(void *bytes, const void *context)
     }
 }
 
+// Returns the iterations of loops with which an invocation loads the channels of `pixels` pixels
+// that it multiplies together: `bytes` bytes of each pixel, or a word if `vectors` is true.
+static struct vk_loops count_loads(uint32_t pixels, uint32_t bytes, bool vectors)
+{
+    return vectors ? VK_NO_LOOPS : vk_loop(pixels, vk_loop(bytes, VK_NO_LOOPS));
+}
+
 static enum inf_code emit_conv(struct vk_lowering *lowering, struct vk_qproduct *product,
                                struct inf_error *err)
 {
@@ -54,7 +61,10 @@ static enum inf_code emit_conv(struct vk_lowering *lowering, struct vk_qproduct 
     size_t words = (size_t)layout->taps * ((layout->group_in + 3) / 4) * layout->groups *
                    layout->group_blocks * 4;
     INF_TRY(vk_qproduct_bind(lowering, &dispatch, product, words * 4, fill_words, true, err));
-    return vk_qproduct_emit(lowering, &dispatch, product, pixels, err);
+    struct vk_loops loads =
+        count_loads(pixels, INF_MIN(layout->group_in, 4u), dispatch.variant.constants[1] != 0);
+    struct vk_loops tap = vk_loop((layout->group_in + 3) / 4, loads);
+    return vk_qproduct_emit(lowering, &dispatch, product, pixels, tap, err);
 }
 
 // --- qdepthwise.comp ---
@@ -89,7 +99,8 @@ static enum inf_code emit_depthwise(struct vk_lowering *lowering, struct vk_qpro
                                                 0, product->scales == NULL}}};
     size_t bytes = (size_t)layout->taps * layout->group_blocks * 16;
     INF_TRY(vk_qproduct_bind(lowering, &dispatch, product, bytes, fill_integers, false, err));
-    return vk_qproduct_emit(lowering, &dispatch, product, pixels, err);
+    struct vk_loops tap = count_loads(pixels, 4, dispatch.variant.constants[1] != 0);
+    return vk_qproduct_emit(lowering, &dispatch, product, pixels, tap, err);
 }
 
 // --- operators ---

@@ -157,11 +157,13 @@ enum inf_code vk_qproduct_bind(struct vk_lowering *lowering, struct vk_dispatch 
 }
 
 enum inf_code vk_qproduct_emit(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                               struct vk_qproduct *product, uint32_t pixels, struct inf_error *err)
+                               struct vk_qproduct *product, uint32_t pixels, struct vk_loops tap,
+                               struct inf_error *err)
 {
     vk_conv_finish_window(&product->conv, pixels);
     dispatch->invocations = product->conv.window.count;
     dispatch->cost = vk_conv_macs(&product->conv);
     vk_set_push_constants(dispatch, &product->conv.window, sizeof(product->conv.window));
-    return vk_emit_dispatch(lowering, dispatch, err);
+    uint64_t iterations = vk_window_loops(&product->conv.window, tap).run;
+    return vk_emit_dispatch(lowering, dispatch, iterations, err);
 }

@@ -47,9 +47,9 @@ int32_t vk_qproduct_weight(const struct vk_qproduct *product, uint32_t tap, uint
 int32_t vk_qproduct_w_zero(const struct vk_qproduct *product, uint32_t out);
 
 // Emits the dispatch, whose shader is chosen and whose operands are bound, for invocations of
-// `pixels` pixels.
+// `pixels` pixels. `tap` has the iterations of loops that each tap of the window takes.
 enum inf_code vk_qproduct_emit(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                               struct vk_qproduct *product, uint32_t pixels,
+                               struct vk_qproduct *product, uint32_t pixels, struct vk_loops tap,
                                struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -24,15 +24,14 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
         *dispatch = shared;
 }
 
-// Returns INF_UNSUPPORTED if an invocation would make too many iterations. A row takes `iterations`
-// of them. If the shader of the dispatch is `by_rows`, the invocations of a subgroup share them.
-static enum inf_code need_row_loops(const struct vk_lowering *lowering,
-                                    const struct vk_dispatch *dispatch, uint32_t by_rows,
-                                    uint64_t iterations, struct inf_error *err)
+// Returns how many of the `terms` of a row an invocation computes: all of them, or, if the shader of
+// the dispatch is `by_rows`, those that a subgroup leaves to one of its invocations.
+static uint64_t count_row_terms(const struct vk_lowering *lowering,
+                                const struct vk_dispatch *dispatch, uint32_t by_rows,
+                                uint32_t terms)
 {
-    if (dispatch->variant.shader == by_rows)
-        iterations /= lowering->gpu->subgroup_size;
-    return vk_need_loops(lowering, iterations, err);
+    uint32_t shared_by = dispatch->variant.shader == by_rows ? lowering->gpu->subgroup_size : 1;
+    return ((uint64_t)terms + shared_by - 1) / shared_by;
 }
 
 // --- operator reduce ---
@@ -146,10 +145,10 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
     try_subgroup_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count,
                       reduction.terms);
-    // Each term has an iteration for each of its axes.
-    INF_TRY(need_row_loops(lowering, &dispatch, INF_SHADER_REDUCE_ROWS,
-                           (uint64_t)reduction.terms * INF_MAX(reduction.reduced_axes, 1u), err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    // Each term has a loop over its axes but the last one.
+    struct vk_loops axes = vk_loop(INF_MAX(reduction.reduced_axes, 1u) - 1, VK_NO_LOOPS);
+    uint64_t terms = count_row_terms(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.terms);
+    return vk_emit_dispatch(lowering, &dispatch, vk_loop(terms, axes).run, err);
 }
 
 // --- operators arg and softmax, which work along one axis ---
@@ -183,13 +182,12 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
     if (attrs->kind != INF_ARG_MAX && attrs->kind != INF_ARG_MIN)
         return vk_decline(lowering, err, "this kind is not built");
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
-    INF_TRY(vk_need_loops(lowering, push.n, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_ARG,
                     {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}},
         .invocations = push.count};
     INF_TRY(bind_axis(lowering, &dispatch, &push, err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, vk_loop(push.n, VK_NO_LOOPS).run, err);
 }
 
 enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *err)
@@ -202,9 +200,9 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     INF_TRY(bind_axis(lowering, &dispatch, &push, err));
     if (push.inner == 1)
         try_subgroup_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
-    INF_TRY(
-        need_row_loops(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, 3 * (uint64_t)push.n, err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    // There are three loops: for the maximum, for the sum, and for the results.
+    uint64_t terms = count_row_terms(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.n);
+    return vk_emit_dispatch(lowering, &dispatch, 3 * vk_loop(terms, VK_NO_LOOPS).run, err);
 }
 
 // --- operator batch normalisation ---
@@ -225,5 +223,5 @@ enum inf_code vk_lower_batch_norm(struct vk_lowering *lowering, struct inf_error
         vk_read_through_view(lowering, &dispatch, i, false);
     }
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }

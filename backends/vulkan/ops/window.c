@@ -40,6 +40,17 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
     return pixels;
 }
 
+// Returns the iterations of loops for `pixels` pixels, each of which computes a window less its
+// padding. Loops over a window of constant size are unrolled.
+static uint64_t count_iterations(const struct vk_window *window, uint32_t pixels)
+{
+    uint32_t rows = INF_MIN(window->kernel_h, window->in_h);
+    uint32_t columns = INF_MIN(window->kernel_w, window->in_w);
+    if (square_inside(window) != 0)
+        return VK_FEW_ITERATIONS;
+    return vk_loop(pixels, vk_loop(rows, vk_loop(columns, VK_NO_LOOPS))).run;
+}
+
 enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_shape *y = vk_output_shape(lowering, 0);
@@ -63,7 +74,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, count_iterations(&window, pixels), err);
 }
 
 // --- operator resize ---
@@ -143,5 +154,5 @@ enum inf_code vk_lower_resize(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_bind_packed(lowering, &dispatch, ((size_t)window.out_h + window.out_w) * 16,
                            fill_table, &scales, err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }

@@ -322,12 +322,15 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
 static enum inf_code emit_product(struct vk_lowering *lowering, struct winograd *winograd,
                                   uint32_t count, struct inf_error *err)
 {
-    if (winograd->kind->product != VK_BY_TILES) {
-        winograd->pair.push.m = count;
-        winograd->pair.push.a_batch[0] = count * winograd->in_c;
-        vk_pair_set_size(&winograd->product, lowering->gpu, &winograd->pair, &winograd->multiply);
-    }
-    return vk_emit_dispatch(lowering, &winograd->product, err);
+    if (winograd->kind->product == VK_BY_TILES)
+        return vk_emit_dispatch(lowering, &winograd->product,
+                                vk_tile_iterations(1, winograd->in_c, 4), err);
+    winograd->pair.push.m = count;
+    winograd->pair.push.a_batch[0] = count * winograd->in_c;
+    vk_pair_set_size(&winograd->product, lowering->gpu, &winograd->pair, &winograd->multiply);
+    return vk_emit_dispatch(lowering, &winograd->product,
+                            vk_pair_iterations(lowering->gpu, &winograd->pair, &winograd->multiply),
+                            err);
 }
 
 // --- the transforms ---
@@ -363,7 +366,7 @@ static enum inf_code emit_transform(struct vk_lowering *lowering, const struct w
     dispatch->invocations = tiles.count;
     dispatch->cost = (uint64_t)tiles.count * winograd->matrices * 4;
     vk_set_push_constants(dispatch, &tiles, sizeof(tiles));
-    return vk_emit_dispatch(lowering, dispatch, err);
+    return vk_emit_dispatch(lowering, dispatch, VK_FEW_ITERATIONS, err);
 }
 
 enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,

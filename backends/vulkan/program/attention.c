@@ -64,11 +64,24 @@ static bool is_off(struct vk_gpu *gpu)
     return atomic_load_explicit(&gpu->attention_off, memory_order_relaxed);
 }
 
-// Returns true if the shader can compute this attention.
-static bool can_fuse(const struct inf_attention *attention, const struct inf_graph *graph)
+// Returns the iterations of loops of attention.comp: for each tile of keys, the scores, their
+// maximum and the sums.
+static uint64_t count_iterations(const struct inf_attention *attention)
+{
+    struct vk_loops scores =
+        vk_loop(ATTENTION_TILE / ATTENTION_SIDE, vk_loop(attention->depth, VK_NO_LOOPS));
+    struct vk_loops keys = vk_loop(ATTENTION_TILE, VK_NO_LOOPS);
+    uint64_t tiles = ((uint64_t)attention->key_count + ATTENTION_TILE - 1) / ATTENTION_TILE;
+    return vk_loop(tiles, vk_join_loops(scores, vk_join_loops(keys, keys))).run +
+           vk_loop((uint64_t)ATTENTION_DEPTH / ATTENTION_SIDE, VK_NO_LOOPS).run;
+}
+
+// Returns true if the shader can compute this attention on the GPU.
+static bool can_fuse(const struct inf_attention *attention, const struct vk_gpu *gpu,
+                     const struct inf_graph *graph)
 {
     struct attention_push push = {0};
-    return attention->depth <= ATTENTION_DEPTH &&
+    return count_iterations(attention) <= gpu->loops_max && attention->depth <= ATTENTION_DEPTH &&
            attention->width <= (size_t)COLUMNS_MAX * ATTENTION_SIDE &&
            find_mask(&push, attention, graph);
 }
@@ -78,7 +91,7 @@ static bool find_candidate(struct inf_attention *attention, struct vk_gpu *gpu,
                            const struct inf_segment *segment, uint32_t node)
 {
     return !is_off(gpu) && inf_attention_find(attention, segment->graph, node, segment, LEAST) &&
-           can_fuse(attention, segment->graph);
+           can_fuse(attention, gpu, segment->graph);
 }
 
 // Chooses between one dispatch, which is the rule, and the nodes one by one.
@@ -167,7 +180,7 @@ enum inf_code vk_lower_attention(struct vk_lowering *lowering,
         vk_read_through_view(lowering, &dispatch, i, false);
     }
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    enum inf_code code = vk_emit_dispatch(lowering, &dispatch, err);
+    enum inf_code code = vk_emit_dispatch(lowering, &dispatch, count_iterations(attention), err);
     if (code != INF_UNSUPPORTED || lowering->ahead != NULL)
         return code;
     atomic_store_explicit(&lowering->gpu->attention_off, true, memory_order_relaxed);

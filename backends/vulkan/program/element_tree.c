@@ -226,7 +226,7 @@ static enum inf_code lower_tree(struct vk_lowering *lowering, const struct vk_el
     INF_TRY(code);
     dispatch.variant.constants[0] = (uint32_t)hash;
     dispatch.variant.constants[1] = (uint32_t)(hash >> 32);
-    return vk_emit_dispatch(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, VK_FEW_ITERATIONS, err);
 }
 
 enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
