@@ -31,7 +31,7 @@ STEPS = {
         9,
         '[====] Synthesis: Tested: 9 | Passing: 9 | Failing: 0 | Crashing: 0 \n',
     ),
-    'self-test': (
+    'model-shaders': (
         0,
         9,
         'fp32 inferd posenet shaders right 9 wrong 0 unchecked 1 ms 4\n'
@@ -96,7 +96,7 @@ WANTED = [
     'placement of posenet: vulkan0 takes 2 of the time of cpu',
     'host time of a run is 150.5 us, wanted at most 100',
     'shader blocks_4_1 computes wrongly',
-    'self-test of shaders: fp16 inferd posenet shaders right 7 wrong 2',
+    'checks of shaders: fp16 inferd posenet shaders right 7 wrong 2',
     'a request took more than 50 ms longer because of a device loss: posenet',
     'time of a device loss: nothing was lost: facemesh',
 ]

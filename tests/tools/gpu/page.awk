@@ -144,7 +144,7 @@ function page_correctness(   i) {
     for (i = 1; i <= step_count; i++)
         if (steps[i] ~ /^operators-/) page_test(steps[i], "operators, part " substr(steps[i], 11) " of 24")
     page_test("device-loss", "lost devices, refused memory and pipelines (fault layer)")
-    page_test("shader-checks", "self-test of shaders: right ones pass, wrong ones are excluded (fault layer)")
+    page_test("shader-checks", "checks of shaders: right ones pass, wrong ones are excluded (fault layer)")
 }
 function page_placement(   i, parts, model, chosen, best, times, n, device) {
     print "\n## Placement\n\nWhat a daemon with all devices chose after its race, and what each device took in fp32 (`inferctl bench --all-backends`)."
@@ -182,11 +182,11 @@ function page_rest(   i, k, parts, n, ours) {
             ours = substr(text["host", i], RSTART + 5, RLENGTH - 5) + 0
             if (ours > 100) problem("host time of a run is " ours " us, wanted at most 100: " text["host", i])
         }
-    print "\n## Self-test of shaders\n\nEach shader variant that a model uses, compared with ref before its first use."
-    judge("self-test", "self-test of shaders")
-    block("self-test", 40)
-    for (i = 1; i <= lines["self-test"]; i++)
-        if (match(text["self-test", i], /wrong [1-9][0-9]*/)) problem("self-test of shaders: " text["self-test", i])
+    print "\n## Checks of shaders\n\nEach shader variant that a model uses, compared with ref before its first use."
+    judge("model-shaders", "checks of shaders")
+    block("model-shaders", 40)
+    for (i = 1; i <= lines["model-shaders"]; i++)
+        if (match(text["model-shaders", i], /wrong [1-9][0-9]*/)) problem("checks of shaders: " text["model-shaders", i])
     print "\n## Time of a device loss\n\nMilliseconds of the requests of one client, during which the fault layer reports that the GPU is lost; the slowest one moved to another device."
     judge("loss-time", "time of a device loss")
     block("loss-time", 10)

@@ -126,7 +126,7 @@ device_loss() { VULKAN_FAULT_LAYER=$work/bin run test_vulkan_faults; }
 shader_checks() { VULKAN_FAULT_LAYER=$work/bin run test_vulkan_check; }
 
 # What a first use of the shaders of each model finds and costs, in fp32 and in fp16.
-self_test() {
+check_model_shaders() {
     for precision in fp32 fp16; do
         for model in $models; do
             echo "$precision $(engine --backend vulkan:$precision --check-shaders --declined \
@@ -223,7 +223,7 @@ step starts 60 starts
 step upload 20 run bench_in_place vulkan 100
 step device-loss 60 device_loss
 step shader-checks 60 shader_checks
-step self-test 60 self_test
+step model-shaders 60 check_model_shaders
 step loss-time 40 loss_time
 step models-fp16 60 run run_models "$kit/models/manifest.json" --backend vulkan:fp16
 step random 40 run run_random --backend vulkan --count 150
