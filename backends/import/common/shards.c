@@ -11,6 +11,7 @@
 
 #include "backends/storage/checksum.h"
 #include "backends/storage/file.h"
+#include "proto/core/hash.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
@@ -60,9 +61,7 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
     }
-    for (; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    tally->hash = hash;
+    tally->hash = inf_hash_bytes(hash, bytes + i, size - i);
 }
 
 enum inf_code inf_tally_read(struct inf_tally *tally, int fd, const char *name, uint64_t offset,
