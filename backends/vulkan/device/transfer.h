@@ -18,8 +18,8 @@ struct vk_transfer {
 };
 
 // Write all transfers to the device, or read all of them from it. If the host cannot see the spans,
-// the bytes go through a ring of two staging buffers of 4 MB. As many transfers as fit in one share
-// a submission.
+// the bytes go through a ring of two staging buffers of 4 MB. A submission has as many transfers as
+// fit into one of these buffers.
 enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
                                 uint32_t count, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 enum inf_code vk_transfer_read(struct vk_device *device, const struct vk_transfer *transfers,

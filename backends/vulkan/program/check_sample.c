@@ -104,7 +104,7 @@ static enum inf_code copy_node(struct copy *copy, uint32_t index, struct inf_err
     copy->sample->pinned[mine] = copy->from->pinned != NULL && copy->from->pinned[index];
     if (inf_shape_infer_node(graph, mine, err) == INF_OK)
         return INF_OK;
-    // Whatever failed, the step cannot be computed with these shapes.
+    // Any failure means that the step cannot be computed with the smaller shapes.
     return inf_fail(err, INF_UNSUPPORTED, "vulkan: node '%s' has no smaller shapes", node->name);
 }
 

@@ -346,7 +346,7 @@ Test(join, an_executable_is_found_if_it_is_compiled)
     cr_expect_eq(find_steps(&f, 4, &found), INF_NOT_FOUND, "another number");
     cr_expect_null(found);
     inf_model_release(f.model, &made);
-    // The caller that has found the executable holds it.
+    // An executable that a caller has found stays until the caller releases it.
     const struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     const struct inf_shape shapes[] = {INF_SHAPE(1, 1, SIZE), INF_SHAPE(1, 0, SIZE)};
     const struct inf_history_buffers two = {ROOM, 2};

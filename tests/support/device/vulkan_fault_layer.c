@@ -279,7 +279,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
         return (VkResult)faults->create_device;
     PFN_vkCreateDevice create = (PFN_vkCreateDevice)next(instance, "vkCreateDevice");
     VkDeviceCreateInfo real = *info;
-    // The application asks for the simulated family last.
+    // The application lists the queues of the simulated family last. The driver has no such family.
     if (copy_family != UINT32_MAX && real.queueCreateInfoCount > 1)
         real.queueCreateInfoCount--;
     VkResult result = create(physical, &real, callbacks, device);

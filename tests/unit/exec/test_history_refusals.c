@@ -68,7 +68,8 @@ Test(history_refusals, for_lack_of_memory_expire)
         now_ns += holds_ns;
         cr_expect_not(inf_history_refusals_have(&refusals, 7, 1024, now_ns), "refusal %u", i);
     }
-    // A refusal that does not expire, for more rows, stays when memory lacks and when it does not.
+    // A success ends a temporary refusal of as many rows of the same model, and no other one. A
+    // refusal for which no memory is lacking does not expire.
     note_refusal(&refusals, 7, 2048);
     note_lack(&refusals, 7, 512, now_ns);
     note_success(&refusals, 7, 511);

@@ -331,7 +331,7 @@ Test(model_store_room, an_idle_model_whose_load_fails_for_a_while_is_loaded_late
     cr_expect_not_null(strstr(row_of(store, "a").reason, "'w.bin' changed"), "%s",
                        row_of(store, "a").reason);
     find_when_loaded(store, "a");
-    // If the files are gone, no load succeeds before they change, so the model does not stay idle.
+    // Without its file the model cannot be loaded again, so that it is failed and not idle.
     cr_assert_gt(inf_model_store_relieve(store, inf_clock_ns()), 0);
     run_in_repository("rm a/1/w.bin");
     cr_expect_eq(inf_model_store_find(store, NULL, "a", "", &served, &err), INF_UNAVAILABLE);

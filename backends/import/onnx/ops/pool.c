@@ -45,8 +45,8 @@ static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_
     return inf_build_binary_number(b, INF_BINARY_MAX, end, 0);
 }
 
-// Pads x at the end for ceil_mode, by amounts that a run computes. The padding has the lowest
-// number of the type, so that it changes no maximum. Sets the window's own padding at the end to 0.
+// Pads x at the end for ceil_mode. The shape of x is not known, so that nodes of the graph compute
+// the amounts. The padding has the lowest number of the type, so that it changes no maximum. Sets the window's own padding at the end to 0.
 static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     uint32_t amounts[2 * (INF_ONNX_WINDOW_AXES + 2)], count = 0;
