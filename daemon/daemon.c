@@ -29,6 +29,10 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 // The longest time that the connections of an earlier process wait for models to be loaded.
 #define RESUME_MS 5000
+// While models load at the start, systemd is asked to wait for the time of one load and so much
+// more. It is asked again when a load makes progress, at most this often.
+#define START_MARGIN_MS  30000
+#define EXTEND_PERIOD_MS 1000
 
 struct daemon {
     struct inf_daemon_options options;
@@ -55,6 +59,8 @@ struct daemon {
     struct event *idle_event;           // fires when the next check for idle models is due
     struct event *watch_event;          // fires when the files of a model changed
     bool draining;
+    bool ready;           // systemd knows that the start is complete
+    uint64_t extended_ns; // time of the last extension of the start (inf_notify_extend_start())
 };
 
 // --- callbacks of the loop and the watchdog ---
@@ -62,11 +68,41 @@ struct daemon {
 static void notify_serving(struct daemon *daemon,
                            void (*tell)(struct inf_notify *notify, const char *status)) INF_ON_LOOP
 {
-    char status[80];
-    snprintf(status, sizeof status, "serving; models: %u, loading: %u",
-             inf_model_store_list(daemon->store, NULL, NULL, 0),
-             inf_model_store_pending(daemon->store));
+    char status[INF_NOTIFY_STATUS], idle[32] = "", failed[INF_NOTIFY_STATUS] = "";
+    struct inf_model_summary summary = inf_model_store_summarize(daemon->store);
+    if (summary.idle > 0)
+        snprintf(idle, sizeof idle, ", %u idle", summary.idle);
+    if (summary.failed_name != NULL)
+        snprintf(failed, sizeof failed, "; %s: %s", summary.failed_name, summary.failed_reason);
+    snprintf(status, sizeof status, "%s; %u of %u models loaded, %u failed%s, loading: %u%.150s",
+             daemon->ready ? "serving" : "starting", summary.served, summary.models, summary.failed,
+             idle, inf_model_store_pending(daemon->store), failed);
     tell(daemon->notify, status);
+}
+
+// Asks systemd to wait longer for the models. A load that hangs makes no progress, so systemd ends
+// a start that does not end by itself.
+static void extend_start(struct daemon *daemon) INF_ON_LOOP
+{
+    uint64_t now_ns = inf_clock_ns();
+    if (daemon->extended_ns != 0 && now_ns - daemon->extended_ns < EXTEND_PERIOD_MS * INF_NS_PER_MS)
+        return;
+    daemon->extended_ns = now_ns;
+    inf_notify_extend_start(daemon->notify,
+                            (uint64_t)daemon->options.config->load_limit_ms + START_MARGIN_MS);
+}
+
+// Tells systemd that the daemon is ready, or still starting. With the setting load_all the daemon
+// is ready when a load of each model of the repository has ended. Clients are served before.
+static void report_start(struct daemon *daemon) INF_ON_LOOP
+{
+    if (daemon->options.config->load_all && inf_model_store_summarize(daemon->store).is_starting) {
+        notify_serving(daemon, inf_notify_status);
+        extend_start(daemon);
+        return;
+    }
+    daemon->ready = true;
+    notify_serving(daemon, inf_notify_ready);
 }
 
 // Unloads idle models, and sets the timer to the time at which the next loaded model becomes idle.
@@ -125,7 +161,11 @@ static void on_loaded(void *context, const struct inf_load_event *event)
     struct daemon *daemon = context;
     if (event->final && !daemon->draining)
         unload_idle(daemon);
-    if (event->final && !daemon->draining)
+    if (!daemon->ready && !event->final && !daemon->draining)
+        extend_start(daemon);
+    else if (!daemon->ready && !daemon->draining)
+        report_start(daemon);
+    else if (event->final && !daemon->draining)
         notify_serving(daemon, inf_notify_status);
     resume_when_loaded(daemon);
 }
@@ -175,11 +215,14 @@ static void begin_reload(struct daemon *daemon) INF_ON_LOOP
     if (daemon->draining)
         return;
     inf_log(daemon->log, INF_LOG_NOTICE, "reading the configuration and the repository again");
-    inf_notify_reloading(daemon->notify);
+    // A daemon that is not ready has nothing to tell: systemd waits for READY=1 already.
+    if (daemon->ready)
+        inf_notify_reloading(daemon->notify);
     if (inf_config_reread_start(daemon->reread, &err) == INF_OK)
         return;
     inf_log(daemon->log, INF_LOG_ERROR, "configuration not read error=\"%s\"", err.text);
-    notify_serving(daemon, inf_notify_ready);
+    if (daemon->ready)
+        notify_serving(daemon, inf_notify_ready);
 }
 
 // Continues a reload after the configuration was read.
@@ -195,7 +238,8 @@ static void finish_reload(struct daemon *daemon) INF_ON_LOOP
         inf_log(daemon->log, INF_LOG_ERROR, "configuration not applied error=\"%s\"", err.text);
     if (inf_model_store_load_all(daemon->store, &err) != INF_OK)
         inf_log(daemon->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", err.text);
-    notify_serving(daemon, inf_notify_ready);
+    if (daemon->ready)
+        notify_serving(daemon, inf_notify_ready);
 }
 
 static void on_signal(evutil_socket_t number, short events, void *context)
@@ -387,7 +431,7 @@ static enum inf_code run_server(struct daemon *daemon, struct inf_error *err)
     if (code == INF_OK) {
         inf_log(daemon->log, INF_LOG_NOTICE, "serving version=%s devices=%u pid=%d",
                 daemon->options.version, daemon->devices.count, (int)getpid());
-        notify_serving(daemon, inf_notify_ready);
+        report_start(daemon);
         const struct timeval wait = {.tv_sec = RESUME_MS / 1000};
         // Without memory for the timer, the connections wait for the models.
         (void)event_add(daemon->resume_event, &wait);

@@ -399,6 +399,7 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
         return;
     if (repeat_job(store, entry, job, event))
         return;
+    entry->was_loaded = true;
     struct inf_model_entry *model = inf_model_table_find(&store->table, job->name, "");
     if (model != NULL)
         note_access(model, &job->model, event->err.code == INF_OK);

@@ -565,3 +565,10 @@ uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *
 {
     return inf_model_table_list(&store->table, caller, rows, capacity);
 }
+
+struct inf_model_summary inf_model_store_summarize(const struct inf_model_store *store)
+{
+    struct inf_model_summary summary = inf_model_table_summarize(&store->table);
+    summary.is_starting |= store->scans > 0;
+    return summary;
+}

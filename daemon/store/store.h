@@ -317,6 +317,9 @@ bool inf_model_store_next_event(struct inf_model_store *store,
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *caller,
                               struct inf_model_row *rows, uint32_t capacity) INF_ON_LOOP;
 
+// Counts the models by their states. While the repository is being read, is_starting is true.
+struct inf_model_summary inf_model_store_summarize(const struct inf_model_store *store) INF_ON_LOOP;
+
 // Returns true if not every client may use the model NAME or NAME:SIGNATURE.
 bool inf_model_store_is_restricted(const struct inf_model_store *store,
                                    const char *reference) INF_ON_LOOP;

@@ -255,3 +255,24 @@ uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_ca
     }
     return count;
 }
+
+struct inf_model_summary inf_model_table_summarize(const struct inf_model_table *table)
+{
+    struct inf_model_summary summary = {0};
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct inf_model_entry *entry = table->entries[i];
+        summary.is_starting |= entry->pending > 0 && !entry->was_loaded;
+        if (entry->pin[0] != '\0')
+            continue;
+        bool failed = entry->served == NULL && entry->pending == 0 && !entry->idle;
+        summary.models++;
+        summary.served += entry->served != NULL;
+        summary.idle += entry->served == NULL && entry->idle;
+        summary.failed += failed;
+        if (failed && summary.failed_name == NULL) {
+            summary.failed_name = entry->name;
+            summary.failed_reason = entry->reason;
+        }
+    }
+    return summary;
+}

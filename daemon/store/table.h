@@ -61,7 +61,8 @@ struct inf_model_entry {
     bool leaving;
     // An idle model is not loaded before this time (inf_clock_ns()), because its last load failed.
     uint64_t load_after_ns;
-    bool warming; // the current load has reached the compilation
+    bool warming;    // the current load has reached the compilation
+    bool was_loaded; // a load of this entry has ended, whatever its outcome
     char pending_version[INF_VERSION_TEXT];
     char reason[256]; // why the last load of this model failed; "": it did not fail
 };
@@ -147,5 +148,22 @@ struct inf_model_row {
 // out.
 uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_caller *caller,
                               struct inf_model_row *rows, uint32_t capacity);
+
+// How many models there are in which state. A model with several versions counts once, with the
+// state of its default version.
+struct inf_model_summary {
+    uint32_t models;
+    uint32_t served; // a reload of some of them may have failed
+    uint32_t idle;   // the next request starts a load
+    uint32_t failed;
+    // A version of a model is being loaded of which no load has ended yet.
+    bool is_starting;
+    // The failed model whose name sorts first, and the reason; NULL: none failed. Valid until the
+    // next event.
+    const char *failed_name, *failed_reason;
+};
+
+// Counts the models of the table.
+struct inf_model_summary inf_model_table_summarize(const struct inf_model_table *table);
 
 #endif

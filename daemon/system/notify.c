@@ -24,8 +24,8 @@
 
 #define NAME_DATA  "inferd"
 #define NAME_ADMIN "inferd-admin"
-// Size of the buffer for a status text, and of the one for all queued state changes together.
-#define TEXT_BYTES 256
+// Size of the buffer for all queued state changes together.
+#define CHANGES_BYTES 256
 // Delay before a notification is tried again.
 #define RETRY_MS 100
 
@@ -37,8 +37,8 @@ struct inf_notify {
     struct event *watchdog; // timer that pings the watchdog of systemd; NULL: it is off
     struct event *retry;
     // The queued notifications: all state changes, one per line, and only the newest status text.
-    char changes[TEXT_BYTES];
-    char status[TEXT_BYTES];
+    char changes[CHANGES_BYTES];
+    char status[INF_NOTIFY_STATUS];
 };
 
 // --- sending notifications ---
@@ -75,6 +75,15 @@ static void send_or_retry(struct inf_notify *notify)
     const struct timeval delay = {0, RETRY_MS * 1000};
     if (!send_waiting(notify))
         event_add(notify->retry, &delay);
+}
+
+void inf_notify_extend_start(struct inf_notify *notify, uint64_t time_ms)
+{
+    char text[64];
+    snprintf(text, sizeof text, "EXTEND_TIMEOUT_USEC=%llu", (unsigned long long)time_ms * 1000);
+    // Not queued, so that it takes no room from READY=1. If it is lost, the next one replaces it.
+    if (notify->fd >= 0)
+        (void)try_send(notify, text);
 }
 
 // Queues a state change and a status text. State changes are rare, but `changes` may overflow if

@@ -13,6 +13,9 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
+// Size of the buffer for a status line.
+#define INF_NOTIFY_STATUS 256
+
 struct event_base;
 struct inf_notify;
 
@@ -39,6 +42,10 @@ void inf_notify_destroy(struct inf_notify **notify);
 
 // Reports that start-up is complete and requests are answered. `status` is a text for people.
 void inf_notify_ready(struct inf_notify *notify, const char *status) INF_ON_LOOP;
+
+// Reports during start-up that it goes on, so that systemd waits for up to `time_ms` more for
+// inf_notify_ready(). If the socket has no room, the report is lost.
+void inf_notify_extend_start(struct inf_notify *notify, uint64_t time_ms) INF_ON_LOOP;
 
 // Reports a new status line.
 void inf_notify_status(struct inf_notify *notify, const char *status) INF_ON_LOOP;

@@ -40,13 +40,14 @@ class HandoverCase(unittest.TestCase):
         self.models.mkdir()
         write_sum(self.models / 'm')  # each output is 12 for ones
 
-    def start(self, *arguments, room=4096):
+    def start(self, *arguments, room=4096, wait=True):
         command = [DAEMON, f'--repository={self.models}', '--backends=ref', '--watch=never',
                    f'--cache-dir={self.folder}', *arguments]
         self.manager = Manager(self.folder, command, room)
         self.addCleanup(self.manager.close)
-        self.manager.start()
-        self.manager.wait_for_models()
+        self.manager.start(wait)
+        if wait:
+            self.manager.wait_for_models()
         return self.manager
 
     def connect(self, path=None, **options):

@@ -21,6 +21,7 @@ class Manager:
         self.lock = threading.Lock()
         self.ready, self.seen = threading.Event(), threading.Event()
         self.status = ''
+        self.messages = []  # notifications of the present process, as dictionaries
         self.pid = None
         self.notify_path = self.folder + '/notify'
         self.sink = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -48,6 +49,7 @@ class Manager:
                 self._handle(lines, list(fds))
 
     def _handle(self, lines, fds):
+        self.messages.append(lines)
         if 'FDSTORE' in lines:
             for fd in fds:
                 if len(self.store) < self.room:
@@ -90,6 +92,7 @@ class Manager:
     def start(self, wait=True):
         self.ready.clear()
         self.status = ''
+        self.messages = []
         with self.lock:
             named = [(listener.fileno(), name) for listener, name in
                      zip(self.listeners, ('inferd', 'inferd-admin'))]
@@ -104,7 +107,7 @@ class Manager:
     def wait_for_models(self, seconds=60):
         """Waits until no model is being loaded."""
         end = time.monotonic() + seconds
-        while not self.status.endswith('loading: 0'):
+        while 'loading: 0' not in self.status:
             assert time.monotonic() < end, self.status
             time.sleep(0.005)
 

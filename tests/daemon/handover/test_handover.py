@@ -184,7 +184,7 @@ class Handover(HandoverCase):
         write_check(self.models / 'slow', rows=8192)
         self.manager.end()
         begin = time.monotonic()
-        self.manager.start()
+        self.manager.start(wait=False)
         self.check_infer(client)
         waited = time.monotonic() - begin
         self.assertIn('loading: 1', self.manager.status)

@@ -58,6 +58,7 @@ static void tell_all(struct inf_notify *notify)
     inf_notify_status(notify, "2 models\nREADY=0");
     inf_notify_reloading(notify);
     inf_notify_stopping(notify, "draining");
+    inf_notify_extend_start(notify, 90000);
 }
 
 static void check_all(bool abstract)
@@ -74,6 +75,7 @@ static void check_all(bool abstract)
     cr_expect_eq(strncmp(text, "RELOADING=1\nMONOTONIC_USEC=", 27), 0, "%s", text);
     cr_expect_gt(strtoull(text + 27, NULL, 10), 0u);
     expect_message(manager, "STOPPING=1\nSTATUS=draining");
+    expect_message(manager, "EXTEND_TIMEOUT_USEC=90000000");
     inf_notify_destroy(&notify);
     cr_expect_null(notify);
     event_base_free(base);

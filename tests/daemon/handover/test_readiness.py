@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""test_readiness.py DAEMON SOURCE_ROOT [TEST...] - what the service manager hears while models
+load."""
+import time
+
+from handover_case import ERROR_FLAG, ONES, HandoverCase, ask, main
+from models import write_chain, write_check, write_sum
+
+# Rows of a check that take the reference device about a second.
+ROWS = 256
+
+
+class ReadinessCase(HandoverCase):
+    def call_infer(self, client, **fields):
+        return client.call('ModelInferRequest', ask(**fields), ONES)
+
+    def ready_message(self):
+        return next(lines for lines in self.manager.messages if 'READY' in lines)
+
+    def test_ready_when_all_models_are_loaded_or_failed(self):
+        (self.models / 'a_broken').mkdir()
+        (self.models / 'a_broken/model.json').write_text('{')
+        (self.models / 'b_broken').mkdir()
+        (self.models / 'b_broken/model.json').write_text('{')
+        write_chain(self.models / 'slow')
+        write_check(self.models / 'slow', rows=ROWS)  # it fails, after a second
+        write_sum(self.models / 'z')
+        self.start()
+        status = self.ready_message()['STATUS']
+        wanted = 'serving; 2 of 5 models loaded, 3 failed, loading: 0; a_broken: '
+        self.assertEqual(status[: len(wanted)], wanted)
+
+    def test_the_start_is_extended_while_models_load(self):
+        self.start('--load-limit-ms=50000')
+        before = self.manager.messages[: self.manager.messages.index(self.ready_message())]
+        steps = [lines['EXTEND_TIMEOUT_USEC'] for lines in before if 'EXTEND_TIMEOUT_USEC' in lines]
+        self.assertEqual(set(steps), {'80000000'})  # the time of a load, and 30 s
+        starting = [lines['STATUS'] for lines in before if 'STATUS' in lines]
+        self.assertEqual(starting[0], 'starting; 0 of 0 models loaded, 0 failed, loading: 1')
+        after = self.manager.messages[len(before) :]
+        self.assertFalse(any('EXTEND_TIMEOUT_USEC' in lines for lines in after), after)
+
+    def test_clients_are_served_before_the_daemon_is_ready(self):
+        write_chain(self.models / 'slow')
+        write_check(self.models / 'slow', rows=16 * ROWS)
+        self.start(wait=False)
+        client = self.connect()
+        while self.call_infer(client).flags & ERROR_FLAG:  # until it is loaded
+            time.sleep(0.01)
+        self.assertFalse(self.manager.ready.is_set())
+        self.assertIn('starting; ', self.manager.status)
+
+    def test_ready_at_once_without_load_all(self):
+        self.start('--load-all=no')
+        self.assertEqual(self.ready_message()['STATUS'],
+                         'serving; 0 of 0 models loaded, 0 failed, loading: 0')
+        messages = self.manager.messages
+        self.assertFalse(any('EXTEND_TIMEOUT_USEC' in lines for lines in messages), messages)
+
+
+if __name__ == '__main__':
+    main()
