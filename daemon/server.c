@@ -64,6 +64,7 @@ struct inf_server {
     struct event *finished_event;   // fires when an inference has finished
     struct event *returned_event;   // fires when a worker could not write its whole reply
     struct event *deadline_event;   // fires when the deadline of a call has passed
+    struct event *wait_event;       // fires when a request has waited for its model until then
     struct event *load_event;       // fires when the loader reports progress or a result
     struct event *drain_event;      // fires when the loop must check whether draining is complete
     uint64_t drain_end_ns;          // time at which the current phase of a drain ends
@@ -377,6 +378,8 @@ static enum inf_code create_events(struct inf_server *server, struct inf_error *
                               inf_reply_writer_returns_fd(server->returns), err));
     INF_TRY(create_event(server, &server->deadline_event, inf_service_timer_fd(service),
                          on_deadline, err));
+    INF_TRY(create_event(server, &server->wait_event, inf_service_wait_timer_fd(service),
+                         on_deadline, err));
     return create_event(server, &server->load_event, inf_service_load_fd(service), on_load, err);
 }
 
@@ -412,6 +415,7 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
     int failed = event_add(server->finished_event, NULL);
     failed |= event_add(server->returned_event, NULL);
     failed |= event_add(server->deadline_event, NULL);
+    failed |= event_add(server->wait_event, NULL);
     failed |= event_add(server->load_event, NULL);
     failed |= event_add(server->drain_event, NULL);
     if (failed != 0)
@@ -452,6 +456,7 @@ void inf_server_destroy(struct inf_server **server)
     free_event(gone->finished_event);
     free_event(gone->returned_event);
     free_event(gone->deadline_event);
+    free_event(gone->wait_event);
     free_event(gone->load_event);
     free_event(gone->drain_event);
     if (gone->drain_fd >= 0)

@@ -6,9 +6,9 @@
 #include "daemon/connection/call.h"
 #include "daemon/connection/reply.h"
 
-static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool queued)
+static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool queued, bool loading)
 {
-    fault->phase = queued ? "queue" : "exec";
+    fault->phase = loading ? "load" : queued ? "queue" : "exec";
     if (end == INF_CALL_END_CANCEL)
         inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_BY_CLIENT,
                         "cancelled by the client");
@@ -20,6 +20,9 @@ static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool que
     else if (end == INF_CALL_END_SHUTDOWN)
         inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_SHUTDOWN,
                         "the daemon shuts down and had no more time");
+    else if (loading)
+        inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_LOADING,
+                        "the time given ran out while the model was being loaded");
     else if (queued)
         inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_IN_QUEUE,
                         "the time given ran out before the request was begun");
@@ -36,7 +39,7 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
                                     .method = call->method,
                                     .order_key = call->order_key,
                                     .pending_plus_1 = call->pending_plus_1};
-    bool answer = !call->answered;
+    bool answer = !call->answered, loading = call->kind == INF_CALL_WAIT;
     if (answer && !inf_service_claim(call)) {
         inf_connection_leave_call(connection, call, false);
         return;
@@ -54,7 +57,7 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     if (!answer)
         return;
     inf_fault_init(&set->fault);
-    explain_end(&set->fault, end, freed);
+    explain_end(&set->fault, end, freed, loading);
     inf_service_count_failure(set->options.service, &ended, &set->fault.err);
     inf_connection_answer(connection, &reply, NULL, &set->fault);
     inf_connection_report_released(connection);

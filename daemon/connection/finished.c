@@ -120,6 +120,50 @@ void inf_connections_answer_waits(struct inf_connections *connections)
     }
 }
 
+// Handles a request again that waited for its model. If it becomes another call, that one takes
+// over what the client pays and the place in the order of replies.
+static void try_again(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP
+{
+    struct inf_service *service = connections->options.service;
+    struct inf_connection *connection = call->connection;
+    struct inf_answer answer = {.call = NULL};
+    inf_fault_init(&connections->fault);
+    enum inf_code code = inf_service_try_again(service, call, &answer, &connections->fault);
+    if (code == INF_OK && answer.call == call)
+        return;
+    inf_connection_unlink_call(connection, call);
+    if (code == INF_OK && answer.call != NULL) {
+        struct inf_call *next = answer.call;
+        next->stream_id = call->stream_id;
+        next->method = call->method;
+        next->order_key = call->order_key;
+        next->pending_plus_1 = call->pending_plus_1;
+        next->payer = call->payer;
+        next->paid_bytes = call->paid_bytes;
+        inf_connection_link_call(connection, next);
+        inf_service_release(service, call);
+        return;
+    }
+    const struct inf_reply reply = {.stream_id = call->stream_id,
+                                    .method = call->method,
+                                    .order_key = call->order_key,
+                                    .pending_plus_1 = call->pending_plus_1};
+    inf_connection_mark_answered(connection, call);
+    if (code != INF_OK)
+        inf_service_count_refusal(service, call->method, connection->caller.uid,
+                                  &connections->fault);
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &connections->fault);
+    inf_connection_release_call(connections, call);
+    inf_connection_report_released(connection);
+}
+
+void inf_connections_begin_waiting(struct inf_connections *connections)
+{
+    struct inf_call *call;
+    while ((call = inf_service_next_woken(connections->options.service)) != NULL)
+        try_again(connections, call);
+}
+
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
 {
     (void)connections;

@@ -77,6 +77,7 @@ void inf_connection_flush(struct inf_connection *connection)
 
 void inf_connections_flush(struct inf_connections *connections)
 {
+    inf_connections_begin_waiting(connections);
     inf_connections_answer_waits(connections);
     while (connections->dirty != NULL) {
         struct inf_connection *connection = connections->dirty;

@@ -172,6 +172,7 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
                                   .writer =
                                       answers_directly(connection) ? connection->writer : NULL,
+                                  .waiting = &connection->waiting,
                                   .client_id = connection->id,
                                   .stream_id = frame->header.stream_id,
                                   .frame_bytes_max = connection->limits.data_bytes,

@@ -121,6 +121,7 @@ struct inf_connection {
     struct inf_call *calls; // calls in flight, and answered calls that a worker still holds
     uint32_t call_count;    // number of elements of `calls`
     uint32_t in_flight;     // number of calls without an answer
+    uint32_t waiting;       // number of calls that wait for a model to be loaded
     struct inf_ordered *first_ordered, *last_ordered; // unanswered requests with an order key
     uint32_t stashed; // number of replies that wait for earlier replies with the same order key
     uint64_t stashed_bytes;

@@ -14,10 +14,12 @@ enum inf_call_kind {
     INF_CALL_INFER, // an inference: the call is the first member of a struct inf_job
     INF_CALL_LOAD,  // a job of the model store: the call is the first member of a struct inf_load
     INF_CALL_EVENT, // a wait for an event: the call is the first member of a struct inf_event_wait
+    // A wait for a model: the call is the first member of a struct inf_waiting_request.
+    INF_CALL_WAIT,
 };
 
-// A request that is answered later. Embedded as the first member of struct inf_job, struct inf_load
-// or struct inf_event_wait.
+// A request that is answered later. Embedded as the first member of struct inf_job, struct inf_load,
+// struct inf_event_wait or struct inf_waiting_request.
 struct inf_call {
     enum inf_call_kind kind;
     struct inf_connection *connection; // NULL: the client disconnected

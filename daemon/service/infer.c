@@ -138,7 +138,9 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
 
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
-    job->accepted_ns = job->served->used_ns = inf_clock_ns();
+    job->served->used_ns = inf_clock_ns();
+    // A request that has waited for its model counts from its arrival.
+    job->accepted_ns = request->accepted_ns != 0 ? request->accepted_ns : job->served->used_ns;
     job->client_id = request->client_id;
     job->pending = request->pending;
     inf_service_choose_tracing(service, job, infer->traceparent, infer->tracestate);

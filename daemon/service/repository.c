@@ -8,6 +8,7 @@
 #include "daemon/service/handlers.h"
 #include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
+#include "daemon/service/model_wait.h"
 
 static const char *const state_names[] = {
     [INF_MODEL_LOADING] = "LOADING", [INF_MODEL_WARMING] = "WARMING",
@@ -159,8 +160,10 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     inf_service_update_memory(service);
     if (!inf_model_store_next_event(service->options.store, event))
         return false;
-    if (event->final)
+    if (event->final) {
         inf_service_watch_models(service);
+        inf_service_wake_waiting(service, event->name);
+    }
     // The scan of the repository is a job without a model.
     if (event->final && event->name[0] != '\0')
         inf_metrics_count_load(service->metrics, event->err.code == INF_OK);

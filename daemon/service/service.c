@@ -18,6 +18,7 @@
 #include "daemon/service/job_result.h"
 #include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
+#include "daemon/service/model_wait.h"
 #include "daemon/service/run_options.h"
 #include "daemon/service/state.h"
 #include "daemon/service/tracing.h"
@@ -85,6 +86,7 @@ static enum inf_code init_service(struct inf_service *service,
     INF_TRY(inf_slow_log_create(&service->slow_log, err));
     INF_TRY(inf_event_log_create(&service->event_log, err));
     INF_TRY(inf_service_open_traces(service, err));
+    INF_TRY(inf_deadlines_create(&service->wait_deadlines, INF_WAITS_MAX, err));
     service->watched_models = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->watched_models);
     if (service->watched_models == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for lists of models");
@@ -118,6 +120,7 @@ static void free_service(struct inf_service *service)
     inf_event_log_destroy(&service->event_log);
     inf_trace_writer_destroy(&service->trace_writer);
     inf_timeline_stop(&service->timeline);
+    inf_deadlines_destroy(&service->wait_deadlines);
     free(service->watched_models);
     inf_pressure_close(&service->pressure);
     if (service->statm_fd >= 0)
@@ -153,7 +156,7 @@ void inf_service_destroy(struct inf_service **service)
         inf_service_release(*service, call);
     while ((*service)->loads != NULL)
         inf_service_free_load(*service, (*service)->loads);
-    assert((*service)->event_waits == NULL);
+    assert((*service)->event_waits == NULL && (*service)->model_waits.count == 0);
     while ((*service)->unused_jobs != NULL) {
         call = (*service)->unused_jobs;
         (*service)->unused_jobs = call->next;
@@ -166,6 +169,7 @@ void inf_service_destroy(struct inf_service **service)
 void inf_service_drain(struct inf_service *service)
 {
     service->draining = true;
+    inf_model_waits_wake_all(&service->model_waits);
     inf_service_add_event(service, &(struct inf_event){.kind = "draining"});
 }
 
@@ -220,14 +224,11 @@ static enum inf_code handle_method(struct inf_service *service, const struct met
     return code;
 }
 
-enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
-                                 struct inf_answer *answer, struct inf_fault *fault)
+// Logs the reply of a request that is answered at once, and completes its error.
+static void note_outcome(struct inf_service *service, const struct inf_request *request,
+                         const struct inf_answer *answer, enum inf_code code,
+                         struct inf_fault *fault) INF_ON_LOOP
 {
-    const struct method *method = find_method(request->method);
-    enum inf_code code = method != NULL
-                             ? handle_method(service, method, request, answer, fault)
-                             : inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
-                                               "method %u is not known here", request->method);
     if (code == INF_OK && answer->call == NULL)
         inf_service_log_reply(&service->options.logs[INF_LOG_PART_ACCESS], request);
     if (code != INF_OK)
@@ -236,6 +237,50 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
     // again is cheap.
     if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
         fault->retry_after_ms = LOADING_RETRY_MS;
+}
+
+// Returns true if a request failed because its model is being loaded, and may wait for it.
+static bool may_wait(const struct inf_request *request, enum inf_code code,
+                     const struct inf_fault *fault)
+{
+    return code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING &&
+           (request->method == INF_METHOD_MODEL_INFER ||
+            request->method == INF_METHOD_MODEL_METADATA ||
+            request->method == INF_METHOD_MODEL_PLACEMENT ||
+            request->method == INF_METHOD_SESSION_OPEN);
+}
+
+enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
+                                 struct inf_answer *answer, struct inf_fault *fault)
+{
+    const struct method *method = find_method(request->method);
+    enum inf_code code = method != NULL
+                             ? handle_method(service, method, request, answer, fault)
+                             : inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
+                                               "method %u is not known here", request->method);
+    if (may_wait(request, code, fault) &&
+        inf_service_wait_for_model(service, request, fault, answer))
+        return INF_OK;
+    note_outcome(service, request, answer, code, fault);
+    return code;
+}
+
+enum inf_code inf_service_try_again(struct inf_service *service, struct inf_call *call,
+                                    struct inf_answer *answer, struct inf_fault *fault)
+{
+    struct inf_waiting_request *waiting = (struct inf_waiting_request *)call;
+    struct inf_request *request = &waiting->request;
+    enum inf_code code =
+        handle_method(service, find_method(request->method), request, answer, fault);
+    if (may_wait(request, code, fault) && inf_service_wait_again(service, waiting)) {
+        answer->call = call;
+        return INF_OK;
+    }
+    if (may_wait(request, code, fault) && service->draining)
+        code = inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_NOT_BEGUN,
+                               "the daemon shuts down while the model is being loaded; the request "
+                               "was not begun");
+    note_outcome(service, request, answer, code, fault);
     return code;
 }
 
@@ -311,6 +356,8 @@ void inf_service_release(struct inf_service *service, struct inf_call *call)
         inf_service_release_job(service, (struct inf_job *)call);
     else if (call->kind == INF_CALL_LOAD)
         inf_service_release_load(service, (struct inf_load *)call);
+    else if (call->kind == INF_CALL_WAIT)
+        inf_service_release_waiting(service, (struct inf_waiting_request *)call);
     else
         inf_service_release_wait(service, (struct inf_event_wait *)call);
 }
@@ -323,7 +370,9 @@ int inf_service_timer_fd(const struct inf_service *service)
 struct inf_call *inf_service_next_expired(struct inf_service *service)
 {
     struct inf_job *job = inf_scheduler_next_expired(service->scheduler);
-    return job != NULL ? &job->call : NULL;
+    if (job != NULL)
+        return &job->call;
+    return inf_service_next_expired_wait(service);
 }
 
 int inf_service_load_fd(const struct inf_service *service)

@@ -79,7 +79,9 @@ struct inf_request {
     struct inf_caller *caller;       // the client: its user, groups and rights; borrowed
     uint32_t reply_bytes_max;        // the most bytes in the data segment of the reply
     struct inf_reply_writer *writer; // lets a worker write the reply; NULL: the loop replies
-    uint64_t client_id;              // number of the connection that sent the request
+    uint64_t accepted_ns; // when the request came, if it has waited for its model; 0: now
+    uint32_t *waiting;    // number of requests of the connection that wait for a model
+    uint64_t client_id;   // number of the connection that sent the request
     uint64_t stream_id;
     uint32_t frame_bytes_max; // the most bytes in the data segment of one frame
     // Entry of the request in the send log of its connection, and its index plus 1. Without an
@@ -105,6 +107,16 @@ struct inf_answer {
 enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Returns a waiting request whose model may be loaded now; NULL if there is none. The caller must
+// pass it to inf_service_try_again().
+struct inf_call *inf_service_next_woken(struct inf_service *service) INF_ON_LOOP;
+
+// Handles a waiting request again. Sets answer->call to `call` if it waits further. Otherwise the
+// result is that of inf_service_handle(), and the caller must release the call.
+enum inf_code inf_service_try_again(struct inf_service *service, struct inf_call *call,
+                                    struct inf_answer *answer,
+                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
 // Withdraws a call whose answer is not wanted. Returns true if the call is over and freed. Returns
 // false if a worker runs it; then inf_service_next_finished() returns the call later.
@@ -198,6 +210,8 @@ void inf_service_note_slice(struct inf_service *service, enum inf_timeline_slice
 // Returns a descriptor that is readable while a deadline may have passed. Then the loop must call
 // inf_service_next_expired() until it returns NULL.
 int inf_service_timer_fd(const struct inf_service *service);
+// Returns a further descriptor of this kind, for the deadlines of requests that wait for a model.
+int inf_service_wait_timer_fd(const struct inf_service *service);
 // Returns the next call whose deadline passed; NULL if there is none. The caller must withdraw the
 // call.
 struct inf_call *inf_service_next_expired(struct inf_service *service) INF_ON_LOOP;

@@ -8,6 +8,7 @@
 #include "daemon/observe/slow_log.h"
 #include "daemon/observe/timeline.h"
 #include "daemon/observe/trace_writer.h"
+#include "daemon/policy/model_waits.h"
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/scheduler.h"
 #include "daemon/schedule/shadow.h"
@@ -59,6 +60,16 @@ struct inf_event_wait {
     struct inf_event_wait *next;
 };
 
+// A request that waits for its model to be loaded.
+struct inf_waiting_request {
+    struct inf_call call;
+    struct inf_model_wait wait;
+    struct inf_deadline deadline;
+    struct inf_request request; // as it came, but `meta` is the copy below and `data` is owned
+    char model[INF_LIMIT_MODEL_NAME + 1];
+    uint8_t meta[];
+};
+
 struct inf_service {
     struct inf_service_options options;
     const struct inf_log *log; // log of the part INF_LOG_PART_SERVICE
@@ -84,6 +95,8 @@ struct inf_service {
 
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
+    struct inf_model_waits model_waits;   // of requests that wait for a model
+    struct inf_deadlines *wait_deadlines; // of the same requests
     uint64_t last_token;
     // While a RepositoryModelLoad is handled: the directory descriptor of the request; -1: none.
     int load_directory_fd;

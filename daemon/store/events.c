@@ -268,8 +268,8 @@ static bool may_pass(enum inf_code code)
 static void replace_served(struct inf_model_store *store, struct inf_model_entry *entry,
                            struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
-    bool was_idle = entry->idle;
-    entry->idle = false;
+    bool was_idle = entry->idle, is_wanted = job->model.wanted || entry->is_wanted;
+    entry->idle = entry->is_wanted = false;
     if (job->model.room == INF_ROOM_DEFERRED && entry->served == NULL) {
         entry->asked = job->model.config;
         entry->idle = true;
@@ -316,7 +316,7 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     job->model.served->used_ns = inf_clock_ns();
     entry->served = job->model.served;
     job->model.served = NULL;
-    if (job->model.wanted)
+    if (is_wanted)
         entry->awaited_until_ns = inf_clock_ns() + INF_STORE_AWAITED_NS;
     submit_plans(store, entry->served);
     submit_standby(store, entry->served);

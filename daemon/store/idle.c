@@ -2,8 +2,8 @@
 // A model with the setting idle_unload_ms is unloaded after no request has used it for that time.
 // If all models together need more than model_bytes_max, or the daemon more than its budget, models
 // without requests are unloaded too (evict.c). The entry of an unloaded model stays in the table as
-// idle. The first request for an idle model starts a load and fails with LOADING; the client
-// libraries send the request again until its deadline.
+// idle. The first request for an idle model starts a load and fails with LOADING here; the service
+// lets it wait for the end of the load.
 #include "daemon/store/idle.h"
 
 #include <stdio.h>
@@ -101,4 +101,16 @@ bool inf_store_wake(struct inf_model_store *store, const char *name, const char 
     inf_model_config_take_asked(&load.config, &entry->asked);
     inf_log(store->log, INF_LOG_DEBUG, "model loaded again after it was idle name=%s", name);
     return inf_store_submit_load(store, entry, &load, NULL) == INF_OK;
+}
+
+const char *inf_model_store_await(struct inf_model_store *store, const char *reference,
+                                  char name[INF_LIMIT_MODEL_NAME + 1])
+{
+    bool is_loading = false;
+    snprintf(name, INF_LIMIT_MODEL_NAME + 1, "%.*s", (int)strcspn(reference, ":"), reference);
+    for (struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
+         entry != NULL; entry = inf_model_table_next_pin(&store->table, name, entry->pin))
+        if (entry->served == NULL && entry->pending > 0)
+            entry->is_wanted = is_loading = true;
+    return is_loading ? name : "";
 }

@@ -57,6 +57,7 @@ struct inf_model_entry {
     // Time until which the model is kept for the request that had it loaded; 0: it came, or no
     // request asked for the load.
     uint64_t awaited_until_ns;
+    bool is_wanted; // a request waits for the present load
     // The model is in use, but a load waits for its memory: it takes no new requests.
     bool leaving;
     // An idle model is not loaded before this time (inf_clock_ns()), because its last load failed.

@@ -335,7 +335,7 @@ class Server(Case):
             self.wait_for_model('slow')
             loads[3].start()  # it is behind the others
             self.wait_for_model('add')
-            self.fails('UNAVAILABLE', 'LOADING', self.add, 1, timeout=0.001)
+            self.fails('DEADLINE_EXCEEDED', 'LOADING', self.add, 1, timeout=0.01)
             # Three loads under a sanitizer may take longer than a question waits by itself.
             self.client.retry = 150.0
             self.addCleanup(setattr, self.client, 'retry', 0.0)

@@ -23,6 +23,8 @@ uint64_t inf_service_accepted_ns(const struct inf_call *call)
 {
     if (call->kind == INF_CALL_INFER)
         return ((const struct inf_job *)call)->accepted_ns;
+    if (call->kind == INF_CALL_WAIT)
+        return ((const struct inf_waiting_request *)call)->request.accepted_ns;
     return call->kind == INF_CALL_LOAD ? ((const struct inf_load *)call)->accepted_ns
                                        : ((const struct inf_event_wait *)call)->accepted_ns;
 }
@@ -35,7 +37,7 @@ static const char *find_phase(struct inf_service *service, const struct inf_call
                                          [INF_JOB_WORKER] = "run"};
     if (call->answered)
         return "ending";
-    if (call->kind == INF_CALL_LOAD)
+    if (call->kind == INF_CALL_LOAD || call->kind == INF_CALL_WAIT)
         return "load";
     if (call->kind == INF_CALL_EVENT)
         return "wait";
@@ -50,6 +52,8 @@ void inf_service_describe_call(struct inf_service *service, const struct inf_cal
     entry->phase = find_phase(service, call);
     entry->age_ns = inf_clock_ns() - inf_service_accepted_ns(call);
     entry->data_bytes = call->paid_bytes;
+    if (call->kind == INF_CALL_WAIT)
+        entry->model = ((const struct inf_waiting_request *)call)->model;
     if (call->kind != INF_CALL_INFER)
         return;
     const struct inf_job *job = (const struct inf_job *)call;

@@ -23,6 +23,14 @@ void inf_service_end_of(struct inf_service *service, const struct inf_call *call
                         struct inf_request_end *end)
 {
     end->counted = end->recorded = false;
+    if (call->kind == INF_CALL_WAIT && call->method == INF_METHOD_MODEL_INFER) {
+        const struct inf_request *request = &((const struct inf_waiting_request *)call)->request;
+        *end = (struct inf_request_end){.counted = true,
+                                        .series = INF_METRICS_UNKNOWN,
+                                        .uid = request->caller->uid,
+                                        .accepted_ns = request->accepted_ns};
+        return;
+    }
     if (call->kind != INF_CALL_INFER)
         return;
     const struct inf_job *job = (const struct inf_job *)call;

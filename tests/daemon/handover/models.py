@@ -37,13 +37,14 @@ def write_state_model(folder):
     write_dense(folder, [(4, 4)], [0.5])
 
 
-def write_check(folder, rows):
-    """Gives a model of 4 inputs and 3 outputs a check of so many rows, which fails in the end."""
+def write_check(folder, rows, value=1.0):
+    """Gives a model of 4 inputs and 3 outputs a check of so many rows of ones. It fails in the end
+    if `value` is not what the model answers."""
     (folder / 'check').mkdir()
-    for name, columns in (('input', 4), ('output', 3)):
+    for name, columns, element in (('input', 4, 1.0), ('output', 3, value)):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}"
         header = header.ljust(117) + '\n'
-        data = struct.pack('<f', 1) * (rows * columns)
+        data = struct.pack('<f', element) * (rows * columns)
         (folder / f'check/{name}.0.npy').write_bytes(
             b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
         )
