@@ -90,6 +90,8 @@ struct inf_load_model_job {
     bool forgets;       // what admins made persistent for the model is removed first
     bool wanted;        // a request waits for the model
     bool by_admin;      // an admin asked for this load
+    uint8_t priority;   // enum inf_model_priority: which of the queued loads goes first
+    uint64_t uses;      // requests that the model has answered, for the same purpose
     bool may_defer;     // no client waits for the model, so it is not loaded if memory is short
     bool takes_kernels; // the model is placed again because its kernels have raced
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
@@ -110,6 +112,8 @@ struct inf_load_model_job {
 // Lists the models of the repository.
 struct inf_load_scan_job {
     struct inf_model_names *names; // outcome of the scan; NULL on failure
+    // Outcome: enum inf_model_priority of each name, from its settings.
+    uint8_t priorities[INF_REPOSITORY_MODELS];
 };
 
 // Races the candidates in a placement of `base`, that is, times them against each other, or the

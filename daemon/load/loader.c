@@ -24,6 +24,7 @@
 #include "backends/base/clock.h"
 #include "backends/storage/file.h"
 #include "daemon/load/load.h"
+#include "daemon/load/load_order.h"
 #include "daemon/load/loader_state.h"
 #include "daemon/load/precompile.h"
 #include "daemon/load/race/background_kernels.h"
@@ -119,6 +120,27 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
     log_outcome(loader, job, start_ns);
 }
 
+// Reads the priority of a model of the repository, which decides when it is loaded. The load reports
+// settings that cannot be read.
+static enum inf_model_priority read_priority(const struct inf_load_options *options,
+                                             const char *name) INF_MAY_BLOCK
+{
+    struct inf_model_location location = INF_MODEL_LOCATION_NONE;
+    struct inf_model_config config;
+    inf_model_config_init(&config);
+    if (inf_model_locate(&location, options->repository, name, NULL) == INF_OK &&
+        location.config_fd >= 0) {
+        int fd = location.config_fd;
+        location.config_fd = -1;
+        if (inf_model_config_read(&config, fd, name, NULL) != INF_OK)
+            inf_model_config_init(&config);
+    }
+    inf_model_location_fini(&location);
+    if (options->persisted != NULL)
+        inf_model_config_take_persisted(&config, options->persisted, name);
+    return inf_model_priority_parse(config.priority);
+}
+
 static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = &loader->options.load;
@@ -126,6 +148,8 @@ static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) IN
     if (options->repository != NULL &&
         inf_model_names_scan(&job->scan.names, options->repository, err) != INF_OK)
         inf_log(options->log, INF_LOG_WARNING, "repository not read reason=\"%s\"", err->text);
+    for (uint32_t i = 0; job->scan.names != NULL && i < job->scan.names->count; i++)
+        job->scan.priorities[i] = (uint8_t)read_priority(options, job->scan.names->names[i]);
 }
 
 static void run_kernel_race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
@@ -335,10 +359,11 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
     loader->retired = NULL;
     *job = NULL;
     if (*retired == NULL && !loader->stopping) {
-        *job = loader->jobs;
-        loader->jobs = (*job)->next;
-        if (loader->jobs == NULL)
-            loader->jobs_tail = &loader->jobs;
+        struct inf_load_job **link = inf_load_order_choose(&loader->jobs);
+        *job = *link;
+        *link = (*job)->next;
+        if (*link == NULL)
+            loader->jobs_tail = link;
         loader->running = *job;
     }
     inf_mutex_unlock(&loader->mutex);
@@ -449,6 +474,17 @@ void inf_loader_note_hang(struct inf_served *served)
         return;
     job->base = inf_served_ref(served);
     inf_loader_submit(served->loader, job);
+}
+
+void inf_loader_want(struct inf_loader *loader, const char *name)
+{
+    inf_mutex_lock(&loader->mutex);
+    for (struct inf_load_job *job = loader->jobs; job != NULL; job = job->next)
+        if (job->kind == INF_LOAD_JOB_MODEL && strcmp(job->name, name) == 0) {
+            job->model.wanted = true;
+            job->model.may_defer = false;
+        }
+    inf_mutex_unlock(&loader->mutex);
 }
 
 static bool is_about(const struct inf_load_job *job, const char *name)

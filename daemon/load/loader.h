@@ -32,6 +32,10 @@ void inf_loader_destroy(struct inf_loader **loader);
 // ownership of the job. Never blocks.
 void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 
+// Notes that a request waits for the model `name`: its queued loads go before those for which
+// nothing waits, and are not put off. Never blocks.
+void inf_loader_want(struct inf_loader *loader, const char *name);
+
 // Notes for the next start that a run of a model does not end, because the service manager will
 // give up the process. Never blocks.
 void inf_loader_note_hang(struct inf_served *served);

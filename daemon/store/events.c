@@ -4,9 +4,11 @@
 // differs; then only the count of pending jobs changes.
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/load/load_order.h"
 #include "daemon/model/devices.h"
 #include "daemon/store/evict.h"
 #include "daemon/store/kernel_races.h"
@@ -30,12 +32,36 @@ void inf_model_store_refresh(struct inf_model_store *store, const char *name, bo
     inf_store_submit_refresh(store, entry);
 }
 
-// Starts loading the models that a scan found.
-static void load_found(struct inf_model_store *store,
-                       const struct inf_model_names *names) INF_ON_LOOP
+static int compare_ranks(const void *a, const void *b)
 {
-    for (uint32_t i = 0; names != NULL && i < names->count; i++)
-        inf_model_store_refresh(store, names->names[i], false);
+    return inf_load_rank_compare(a, b);
+}
+
+// Starts loading the models that a scan found, those first that the loader would choose: it begins
+// with the first one before it knows the others.
+static void load_found(struct inf_model_store *store,
+                       const struct inf_load_scan_job *scan) INF_ON_LOOP
+{
+    uint32_t count = scan->names != NULL ? scan->names->count : 0;
+    struct inf_load_rank *ranks = calloc(INF_MAX(count, 1u), sizeof *ranks);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = scan->names->names[i];
+        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
+        if (entry != NULL)
+            entry->load_priority = scan->priorities[i];
+        if (ranks == NULL)
+            inf_model_store_refresh(store, name, false);
+        else
+            ranks[i] =
+                (struct inf_load_rank){.priority = scan->priorities[i],
+                                       .uses = entry != NULL ? inf_store_count_uses(entry) : 0,
+                                       .name = name};
+    }
+    if (ranks != NULL)
+        qsort(ranks, count, sizeof *ranks, compare_ranks);
+    for (uint32_t i = 0; ranks != NULL && i < count; i++)
+        inf_model_store_refresh(store, ranks[i].name, false);
+    free(ranks);
 }
 
 static void finish_scan(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -46,7 +72,7 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     assert(store->pending > 0 && store->scans > 0);
     store->pending--;
     store->scans--;
-    load_found(store, job->scan.names);
+    load_found(store, &job->scan);
 }
 
 static void finish_persisting(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -188,6 +214,7 @@ static void apply_live_settings(struct inf_model_store *store, struct inf_model_
     quota->most[INF_MODEL_QUOTA_REQUESTS] = settings->requests_max;
     quota->most[INF_MODEL_QUOTA_RATE] = settings->requests_per_second_max;
     quota->most[INF_MODEL_QUOTA_SESSION_BYTES] = settings->session_bytes_max;
+    model->load_priority = (uint8_t)inf_model_priority_parse(settings->priority);
     quota->priority = (uint8_t)inf_model_priority_parse(settings->priority);
     quota->priority_max = (uint8_t)inf_model_priority_parse(settings->priority_max);
     for (struct inf_model_entry *entry = model; entry != NULL;
@@ -306,6 +333,8 @@ static void replace_served(struct inf_model_store *store, struct inf_model_entry
     if (entry->pin[0] == '\0' && entry->served != NULL &&
         strcmp(entry->served->version, job->model.served->version) != 0)
         inf_store_keep_version(store, entry, &job->model.versions);
+    if (job->base == NULL)
+        entry->past_uses = inf_store_count_uses(entry);
     inf_served_unref(&entry->served);
     // A model that was loaded again may have other kernels, so its races start without a delay.
     if (!job->model.config_complete)

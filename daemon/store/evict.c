@@ -8,6 +8,7 @@
 
 #include "backends/base/clock.h"
 #include "daemon/load/source/read_files.h"
+#include "daemon/store/submit.h"
 
 static uint64_t count_own_bytes(const struct inf_served *served)
 {
@@ -78,6 +79,7 @@ void inf_store_unload_entry(struct inf_model_store *store, struct inf_model_entr
     inf_read_files_unref(&entry->idle_files);
     entry->idle_files = inf_read_files_ref(served->files);
     entry->idle_config_stamp = atomic_load(&served->config_stamp);
+    entry->past_uses = inf_store_count_uses(entry);
     entry->idle = true;
     entry->leaving = false;
     inf_served_unref(&entry->served);

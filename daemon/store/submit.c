@@ -89,6 +89,12 @@ static void submit_race_job(struct inf_model_store *store, struct inf_model_entr
     submit_racer_job(store, job);
 }
 
+uint64_t inf_store_count_uses(const struct inf_model_entry *entry)
+{
+    return entry->past_uses +
+           (entry->served != NULL ? atomic_load(&entry->served->request_count) : 0);
+}
+
 static void submit_model_job(struct inf_model_store *store, struct inf_model_entry *entry,
                              const struct inf_store_load *load, struct inf_load_job *job)
 {
@@ -108,6 +114,12 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
     model->wanted = load->wanted;
     model->by_admin = load->token != 0;
     model->takes_kernels = load->takes_kernels;
+    const struct inf_model_entry *unpinned = inf_model_table_find(&store->table, entry->name, "");
+    if (unpinned != NULL) {
+        model->priority = unpinned->load_priority;
+        model->uses = inf_store_count_uses(unpinned);
+        model->rereads_settings = unpinned->access_unsure;
+    }
     model->expected_bytes = entry->idle ? entry->idle_bytes : 0;
     if (load->path != NULL)
         snprintf(model->path, sizeof model->path, "%s", load->path);
@@ -118,8 +130,6 @@ static void submit_model_job(struct inf_model_store *store, struct inf_model_ent
         model->known_files = inf_read_files_ref(entry->idle_files);
         model->known_config_stamp = entry->idle_config_stamp;
     }
-    const struct inf_model_entry *unpinned = inf_model_table_find(&store->table, entry->name, "");
-    model->rereads_settings = unpinned != NULL && unpinned->access_unsure;
     if (entry->served != NULL && (job->base != NULL || load->if_changed))
         inf_served_shapes_print(&entry->served->shapes, model->shapes);
     entry->reason[0] = '\0';

@@ -25,6 +25,9 @@ struct inf_store_load {
     struct inf_place_decision *decision;
 };
 
+// Returns how many requests a version of a model has answered since the start.
+uint64_t inf_store_count_uses(const struct inf_model_entry *entry) INF_ON_LOOP;
+
 // Fails if too many jobs that clients started are queued.
 //
 // INF_UNAVAILABLE  (reason LOADING) the queue of loads has no room for another job of a client.

@@ -82,6 +82,7 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
     }
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(entry->pin, sizeof entry->pin, "%s", pin);
+    entry->load_priority = INF_MODEL_PRIORITY_NORMAL;
     entry->generation = ++table->generation;
     uint32_t index = entry_index(table, name, pin);
     memmove(&table->entries[index + 1], &table->entries[index],

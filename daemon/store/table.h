@@ -58,6 +58,10 @@ struct inf_model_entry {
     // request asked for the load.
     uint64_t awaited_until_ns;
     bool is_wanted; // a request waits for the present load
+    // enum inf_model_priority of the settings, as far as known; only in the entry of the default
+    // version.
+    uint8_t load_priority;
+    uint64_t past_uses; // requests that were answered before the present model was loaded
     // The model is in use, but a load waits for its memory: it takes no new requests.
     bool leaving;
     // An idle model is not loaded before this time (inf_clock_ns()), because its last load failed.

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """test_readiness.py DAEMON SOURCE_ROOT [TEST...] - what the service manager hears while models
 load."""
+import os
+import re
+import signal
 import time
 
 from handover_case import ERROR_FLAG, ONES, HandoverCase, ask, main
@@ -49,6 +52,44 @@ class ReadinessCase(HandoverCase):
             time.sleep(0.01)
         self.assertFalse(self.manager.ready.is_set())
         self.assertIn('starting; ', self.manager.status)
+
+    def check_loads(self, *wanted):
+        """Checks which models were loaded first, in this order. A thread writes the log."""
+        loaded, end = [], time.monotonic() + 20
+        while len(loaded) < len(wanted):
+            self.assertLess(time.monotonic(), end, loaded)
+            loaded = re.findall(r'model (?:loaded|failed) name=(\S+)', self.manager.log())
+        self.assertEqual(loaded[: len(wanted)], list(wanted))
+
+    def test_models_load_by_priority_and_name(self):
+        for name, priority in (('a', 'low'), ('b', 'normal'), ('y', 'normal'), ('z', 'high')):
+            write_sum(self.models / name)
+            if priority != 'normal':
+                (self.models / name / 'model.conf').write_text(f'priority = {priority}\n')
+        self.start()
+        self.check_loads('z', 'b', 'm', 'y', 'a')
+
+    def test_a_model_that_a_request_waits_for_loads_next(self):
+        write_chain(self.models / 'a')
+        write_check(self.models / 'a', rows=2 * ROWS)  # meanwhile the request comes
+        for name in 'bcdy':
+            write_sum(self.models / name)
+        self.start(wait=False)
+        client = self.connect()
+        self.assertFalse(self.call_infer(client, model='y').flags & ERROR_FLAG)
+        self.check_loads('a', 'y')
+        self.check_loads('a', 'y', 'b', 'c', 'd', 'm')
+
+    def test_used_models_load_first(self):
+        for name in 'az':
+            write_sum(self.models / name)
+        self.start()
+        client = self.connect()
+        self.assertFalse(self.call_infer(client, model='z').flags & ERROR_FLAG)
+        for name in 'amz':
+            os.utime(self.models / name / 'w.bin', (1, 1))
+        os.kill(self.manager.pid, signal.SIGHUP)
+        self.check_loads('a', 'm', 'z', 'z', 'a', 'm')
 
     def test_ready_at_once_without_load_all(self):
         self.start('--load-all=no')
