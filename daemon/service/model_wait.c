@@ -48,7 +48,8 @@ bool inf_service_wait_for_model(struct inf_service *service, struct inf_request 
     struct inf_waiting_request *waiting = calloc(1, sizeof *waiting + request->meta.size);
     if (waiting == NULL)
         return false;
-    memcpy(waiting->meta, request->meta.data, request->meta.size);
+    if (request->meta.size > 0)
+        memcpy(waiting->meta, request->meta.data, request->meta.size);
     memcpy(waiting->model, fault->model, sizeof waiting->model);
     waiting->call.kind = INF_CALL_WAIT;
     waiting->wait.client_count = request->waiting;
