@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_serving_tflite.py DAEMON INFERCTL SOURCE_ROOT - a TFLite model with metadata: inferctl
 models shows them, and inferctl infer normalises pictures and names classes by them. Clients name
-its signatures as MODEL:SIGNATURE."""
+its signatures as MODEL:SIGNATURE. An ONNX model with metadata is served likewise."""
 import json
 import math
 import os
@@ -21,6 +21,7 @@ sys.path.insert(0, ROOT + '/tests/tools/gen')
 sys.dont_write_bytecode = True
 import gen_colors
 from tested_program import wait_until_accepts
+from onnx_writer import Graph, field
 from tflite_writer import archive
 
 SECONDS_MAX = 60
@@ -93,6 +94,36 @@ class Case(unittest.TestCase):
     def answer(self, name, *arguments):
         text = self.said('infer', name, '-i', self.picture, '--json', *arguments)
         return json.loads(text)['outputs'][0]
+
+
+class OnnxMetadata(Case):
+    def load_means(self, **properties):
+        """A model of the mean of each colour, with these keys."""
+        path = self.folder / 'means.onnx'
+        graph = Graph()
+        means = graph.node('GlobalAveragePool', ['x'])
+        graph.output(graph.node('Flatten', [means]), 'y')
+        graph.write(path, 'means', [1, 3, SIDE, SIDE], 'y', [1, 3])
+        with path.open('ab') as file:
+            file.write(field(6, 'Mean colours.'))
+            for key, value in properties.items():
+                file.write(field(14, field(1, key) + field(2, value)))
+        self.said('load', 'means', path)
+
+    def test_are_shown_and_used(self):
+        names = "{0: 'red', 1: 'green', 2: 'blue'}"
+        self.load_means(names=names, stride='32', task='classify', license='MIT')
+        text = self.said('models', 'means')
+        lines = [' '.join(line.split()) for line in text.splitlines()]
+        first = lines.index('description Mean colours.')
+        more = ['stride: 32', 'task: classify', 'license MIT']
+        self.assertEqual(lines[first + 1 : first + 4], more)
+        self.assertIn('x mean 0, deviation 255', lines)
+        self.assertIn('y 3 labels of classes in names: red, green, blue', lines)
+        top = self.answer('means')['top']
+        self.assertEqual([row['label'] for row in top], ['green', 'red', 'blue'])
+        for row, value in zip(top, (250, 40, 10)):
+            self.assertAlmostEqual(row['score'], value / 255, 5)
 
 
 class Metadata(Case):

@@ -196,18 +196,28 @@ static void print_quotas(struct table *table, const json_t *quotas)
     }
 }
 
+// Adds a row for each line of a text; the first one has the name.
+static void print_lines(struct table *table, const char *name, const char *text)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        char *line = json_value_must(strndup(text, length));
+        table_text(table, name);
+        table_text(table, line);
+        free(line);
+        name = "";
+        text += length + (text[length] == '\n');
+    }
+}
+
 void description_print(const struct description *description)
 {
     static const char *const columns[] = {"about", "text"};
     static const char *const texts[] = {"title",  "description", "model_version",
                                         "author", "license",     "problem"};
     struct table *table = table_create(columns, 2);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (text_of(description->root, texts[i])[0] == '\0')
-            continue;
-        table_text(table, texts[i]);
-        table_text(table, text_of(description->root, texts[i]));
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        print_lines(table, texts[i], text_of(description->root, texts[i]));
     print_tensors(table, description, "inputs");
     print_tensors(table, description, "outputs");
     print_list(table, "signatures", json_object_get(description->root, "signatures"), NULL);

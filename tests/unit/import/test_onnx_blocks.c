@@ -246,6 +246,17 @@ Test(onnx_blocks, of_transposed_weights_stay_packed_for_products)
         inf_pb_close(&writer);
         run_rows(&writer, &INF_SHAPE(2, DEPTH), &INF_SHAPE(2, COLUMNS), wanted);
         cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 1u);
+
+        // A Transpose that changes nothing.
+        writer = open_rows(&types[i], 2);
+        inf_onnx_open_node(&writer, "Transpose", "w", NULL, "t");
+        INF_ONNX_INTS(&writer, "perm", 0, 1);
+        inf_pb_close(&writer);
+        inf_onnx_open_node(&writer, "Gemm", "x", "t", "y");
+        inf_onnx_put_attr_int(&writer, "transB", 1);
+        inf_pb_close(&writer);
+        run_rows(&writer, &INF_SHAPE(2, DEPTH), &INF_SHAPE(2, COLUMNS), wanted);
+        cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 1u);
     }
 }
 
