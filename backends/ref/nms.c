@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-maximum suppression, hard and soft (Bodla et al., "Soft-NMS", 2017), with the tie rules of
-// TensorFlow.js: among equal scores, the first box wins. Each class of each picture is a pass of its
-// own.
+// TensorFlow.js: among equal scores, the first box wins. Each class of each picture is a pass of
+// its own.
 #include <math.h>
 #include <stdlib.h>
 

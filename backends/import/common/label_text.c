@@ -29,14 +29,14 @@ static enum inf_code fail_memory(struct inf_error *err)
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for labels");
 }
 
-static uint8_t peek(const struct parser *parser)
+static uint8_t peek_byte(const struct parser *parser)
 {
     return parser->left.size > 0 ? parser->left.data[0] : 0;
 }
 
 static uint8_t take_byte(struct parser *parser)
 {
-    uint8_t byte = peek(parser);
+    uint8_t byte = peek_byte(parser);
     if (parser->left.size > 0) {
         parser->left.data++;
         parser->left.size--;
@@ -46,7 +46,7 @@ static uint8_t take_byte(struct parser *parser)
 
 static void skip_spaces(struct parser *parser)
 {
-    while (parser->left.size > 0 && memchr(" \t\r\n", peek(parser), 4) != NULL)
+    while (parser->left.size > 0 && memchr(" \t\r\n", peek_byte(parser), 4) != NULL)
         (void)take_byte(parser);
 }
 
@@ -113,12 +113,12 @@ static enum inf_code read_item(struct parser *parser, const char **out)
 {
     skip_spaces(parser);
     *out = parser->end;
-    uint8_t quote = peek(parser);
+    uint8_t quote = peek_byte(parser);
     bool is_quoted = quote == '\'' || quote == '"';
     if (is_quoted)
         (void)take_byte(parser);
     while (parser->left.size > 0) {
-        uint8_t byte = peek(parser);
+        uint8_t byte = peek_byte(parser);
         if (is_quoted ? byte == quote : memchr(",:]})", byte, 5) != NULL)
             break;
         (void)take_byte(parser);
@@ -164,7 +164,7 @@ static enum inf_code read_items(struct parser *parser, bool is_map, struct label
 {
     for (;;) {
         skip_spaces(parser);
-        if (memchr("]})", peek(parser), 3) != NULL && parser->left.size > 0)
+        if (memchr("]})", peek_byte(parser), 3) != NULL && parser->left.size > 0)
             return INF_OK;
         labels[*count].key = *count;
         if (is_map)
@@ -172,9 +172,9 @@ static enum inf_code read_items(struct parser *parser, bool is_map, struct label
         INF_TRY(read_item(parser, &labels[*count].text));
         (*count)++;
         skip_spaces(parser);
-        if (peek(parser) == ',')
+        if (peek_byte(parser) == ',')
             (void)take_byte(parser);
-        else if (memchr("]})", peek(parser), 3) == NULL || parser->left.size == 0)
+        else if (memchr("]})", peek_byte(parser), 3) == NULL || parser->left.size == 0)
             return inf_fail(parser->err, INF_INVALID, "label %u is followed by no comma",
                             *count - 1);
     }
@@ -232,7 +232,7 @@ enum inf_code inf_label_list_read(struct inf_label_list *list, struct inf_arena 
     if (!inf_utf8_valid(text))
         return inf_fail(err, INF_INVALID, "the labels are no UTF-8");
     skip_spaces(&parser);
-    if (parser.left.size > 0 && memchr("[{(", peek(&parser), 3) != NULL)
+    if (parser.left.size > 0 && memchr("[{(", peek_byte(&parser), 3) != NULL)
         return read_list(list, &parser);
     char *lines = inf_arena_alloc(arena, parser.left.size + 2);
     if (lines == NULL)

@@ -13,9 +13,9 @@ struct inf_label_list {
     uint32_t count;
 };
 
-// Reads the labels in `text`: a list ["a", 'b'] or a map {0: 'a', "1": "b"} in the syntax of JSON or
-// Python, whose keys are 0 to one less than the number of labels in any order, or else one label in
-// each line. Control characters in labels become spaces.
+// Reads the labels in `text`: a list ["a", 'b'] or a map {0: 'a', "1": "b"} in the syntax of JSON
+// or Python, whose keys are 0 to one less than the number of labels in any order, or else one label
+// in each line. Control characters in labels become spaces.
 //
 // INF_INVALID    no UTF-8, a list or map that does not end, an unknown escape, or keys that are not
 //                as above; the text says which.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds ONNX's Loop and Scan as a loop node whose iterations are counted at run time, and operators
-// that go through a sequence of unknown length.
+// Builds ONNX's Loop and Scan as a loop node whose iterations are counted at run time, and
+// operators that go through a sequence of unknown length.
 #ifndef INF_BACKENDS_IMPORT_ONNX_LOOP_H
 #define INF_BACKENDS_IMPORT_ONNX_LOOP_H
 

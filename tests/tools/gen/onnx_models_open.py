@@ -65,7 +65,8 @@ def suppress(net, boxes, scores, most=3, overlap=0.4, threshold=0.1, **attribute
 
 def yolo_nms():
     """Boxes and classes of several pictures, with the selected rows gathered."""
-    net = Open("yolo-nms", {"b": 1, "n": 9, "c": 2}, {"b": 3, "n": 5, "c": 3}, {"b": 2, "n": 1, "c": 1})
+    sizes = [{"b": 1, "n": 9, "c": 2}, {"b": 3, "n": 5, "c": 3}, {"b": 2, "n": 1, "c": 1}]
+    net = Open("yolo-nms", *sizes)
     boxes = boxes_of(net, "boxes", ["b", "n", 4])
     scores = net.take("scores", ["b", "n", "c"], low=0.0)
     picked = suppress(net, boxes, net.node("Transpose", [scores], perm=[0, 2, 1]))
@@ -157,7 +158,11 @@ def yolo_head():
 
 def pyramid():
     """A feature map that grows to the size of another one."""
-    net = Open("pyramid", {"b": 1, "h": 5, "w": 6, "u": 3, "v": 3}, {"b": 2, "h": 4, "w": 3, "u": 2, "v": 2})
+    cases = [
+        {"b": 1, "h": 5, "w": 6, "u": 3, "v": 3},
+        {"b": 2, "h": 4, "w": 3, "u": 2, "v": 2},
+    ]
+    net = Open("pyramid", *cases)
     large = net.take("large", ["b", 3, "h", "w"])
     small = net.take("small", ["b", 3, "u", "v"])
     sizes = net.node("Shape", [large])

@@ -185,8 +185,8 @@ Test(onnx_bits, bitcast_refuses_16_bit_floats_and_other_sizes)
     }
 }
 
-// Imports a LinearAttention of q, k and v = x [1, length, 4]. *has_loop becomes true if a loop of the
-// graph computes it.
+// Imports a LinearAttention of q, k and v = x [1, length, 4]. *has_loop becomes true if a loop of
+// the graph computes it.
 static enum inf_code import_linear(int64_t length, int64_t q_heads, int64_t heads, bool *has_loop)
 {
     struct inf_graph *graph = NULL;

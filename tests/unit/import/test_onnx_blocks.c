@@ -292,8 +292,8 @@ Test(onnx_blocks, are_not_mistaken_for_their_transpose)
     cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 0u);
 }
 
-// Loads y = w[x] for a table w of `rows` rows of `width` numbers in blocks of 16, of which each is the
-// number of its row times that of its block, both from 1.
+// Loads y = w[x] for a table w of `rows` rows of `width` numbers in blocks of 16, of which each is
+// the number of its row times that of its block, both from 1.
 static void load_table(int64_t rows, int64_t width)
 {
     int8_t data[8 * 48];

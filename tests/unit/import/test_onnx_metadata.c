@@ -204,12 +204,12 @@ Test(onnx_metadata, what_cannot_be_read_is_left_out_and_named)
 {
     struct inf_pb_writer writer = open_model();
     put_property(&writer, "names", "{0: 'cat', 2: 'dog'}");
-    put_property(&writer, "author", "somebody");
+    put_property(&writer, "author", "A. Person");
     describe_model(&writer);
     cr_expect_str_eq(description->problem,
                      "metadata_props 'names': 2 labels have the key 2, wanted 0 to 1, each once");
     cr_expect_eq(description->outputs[0].label_kind, INF_LABELS_NONE);
-    cr_expect_str_eq(description->author, "somebody");
+    cr_expect_str_eq(description->author, "A. Person");
 
     writer = open_model();
     put_property(&writer, "author", "\xff");
@@ -333,7 +333,7 @@ Test(onnx_metadata, damaged_files_are_described_or_refused)
     struct inf_pb_writer writer = open_model();
     put_property(&writer, "names", "{0: 'cat', 1: 'dog'}");
     put_property(&writer, "Image.NominalPixelRange", "Normalized_1_1");
-    put_property(&writer, "author", "somebody");
+    put_property(&writer, "author", "A. Person");
     inf_pb_put_text(&writer, 6, "Finds cats.");
     uint8_t *data = malloc(writer.size);
     cr_assert_not_null(data);

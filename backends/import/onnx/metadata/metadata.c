@@ -207,8 +207,8 @@ static void read_normalisation(struct reader *reader, struct inf_described_tenso
 
 // --- inputs and outputs ---
 
-// Returns the index of the port called `name`; `count` if there is none. Ports of the file and of the
-// graph mostly have the same order, so the search begins at `first`.
+// Returns the index of the port called `name`; `count` if there is none. Ports of the file and of
+// the graph mostly have the same order, so the search begins at `first`.
 static uint32_t find_port(const struct inf_port *ports, uint32_t count, uint32_t first,
                           struct inf_span name)
 {

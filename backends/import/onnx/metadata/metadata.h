@@ -8,8 +8,8 @@
 #include "proto/core/span.h"
 
 // Fills the description of the model from which `graph` was made. `model` is a ModelProto that
-// inf_onnx_model_read() has accepted. What cannot be read is left out, and description->problem says
-// why: the model computes the same without it. Returns false if the file says nothing.
+// inf_onnx_model_read() has accepted. What cannot be read is left out, and description->problem
+// says why: the model computes the same without it. Returns false if the file says nothing.
 bool inf_onnx_describe(struct inf_model_description *description, struct inf_span model,
                        const struct inf_graph *graph);
 

@@ -21,8 +21,8 @@
 struct inf_onnx_blocks_list {
     struct inf_onnx_blocks blocks;
     const struct inf_graph *graph; // whose values they are
-    // Another entry whose weights these are; NULL: none. Only `blocks.result` and `is_transposed` are
-    // set then.
+    // Another entry whose weights these are; NULL: none. Only `blocks.result` and `is_transposed`
+    // are set then.
     struct inf_onnx_blocks_list *source;
     bool is_transposed;             // the result is [n, k]
     bool is_packed;                 // a product has set the following members

@@ -18,9 +18,9 @@ struct transposed {
 
 // --- reading the window and its padding ---
 
-// Computes the padding that makes y as large as the model wants it. `surplus` has by how many elements
-// y would be larger along each axis without padding. Elements of y that x does not reach get the
-// bias.
+// Computes the padding that makes y as large as the model wants it. `surplus` has by how many
+// elements y would be larger along each axis without padding. Elements of y that x does not reach
+// get the bias.
 static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window,
                            const int64_t *surplus, int64_t *extra)
 {

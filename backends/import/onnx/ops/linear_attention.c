@@ -12,8 +12,8 @@
 #include "backends/import/onnx/loop.h"
 #include "backends/import/onnx/op_table.h"
 
-// The longest sequence of a LinearAttention whose steps get nodes of their own. A longer sequence, and
-// one whose length only a run knows, becomes a loop.
+// The longest sequence of a LinearAttention whose steps get nodes of their own. A longer sequence,
+// and one whose length only a run knows, becomes a loop.
 #define STEPS_MAX 256
 
 static enum inf_dtype find_work_type(struct inf_onnx_scope *s, uint32_t x)
