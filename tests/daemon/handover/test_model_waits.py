@@ -21,11 +21,11 @@ SECOND, LONG = 256, 256 * 60
 
 
 class ModelWaitsCase(HandoverCase):
-    def start_slow(self, rows, value=CHAIN):
+    def start_slow(self, rows, value=CHAIN, *arguments):
         """Starts a daemon that loads the model `a`, with a check of so many rows, and then `m`."""
         write_chain(self.models / 'a')
         write_check(self.models / 'a', rows, value)
-        self.start(wait=False)
+        self.start(*arguments, wait=False)
         return self.connect()
 
     def request(self, client, model='a', data=ONES, **fields):
@@ -33,6 +33,8 @@ class ModelWaitsCase(HandoverCase):
 
     def next_reply(self, client):
         frame = client.next()
+        while frame.type == TYPES['DATA']:
+            frame = client.next()
         self.assertEqual((frame.type, frame.flags & FINAL), (TYPES['RESPONSE'], FINAL))
         return frame
 
@@ -82,6 +84,21 @@ class ModelWaitsCase(HandoverCase):
                 self.assertAlmostEqual(element, CHAIN, places=5)
         self.check_books()
 
+    def test_what_a_request_pays_and_its_age_go_on(self):
+        client = self.start_slow(SECOND, CHAIN, '--request-bytes-per-uid-max=1M')
+        rows = 40000  # more than half of what the user may have in flight
+        for wait in (True, False):
+            self.request(client, 'm', ONES * rows, rows=rows)
+            if wait:
+                self.wait_until_waiting(1)
+            begin = time.monotonic()
+            frame = self.next_reply(client)
+            waited_ns = (time.monotonic() - begin) * 1e9
+            self.assertFalse(frame.flags & ERROR_FLAG, frame.flags & ERROR_FLAG and frame.status())
+            queue_ns = decode('ModelInferResponse', frame.meta)['timing']['queue_ns']
+            if wait:
+                self.assertGreater(queue_ns, waited_ns / 4)
+
     def test_opening_a_session_waits_for_the_model(self):
         client = self.start_slow(rows=SECOND)
         message = {'session_id': 1, 'model_name': 'a'}
@@ -111,9 +128,10 @@ class ModelWaitsCase(HandoverCase):
 
     def test_a_deadline_ends_the_wait(self):
         client = self.start_slow(rows=LONG)
-        for field in ('timeout_ns', 'queue_timeout_ns'):
+        soon, late = 300_000_000, 60_000_000_000
+        for times in ((soon, 0), (0, soon), (soon, late), (late, soon)):
             begin = time.monotonic()
-            self.request(client, **{field: 300_000_000})
+            self.request(client, **dict(zip(('timeout_ns', 'queue_timeout_ns'), times)))
             frame = self.next_reply(client)
             self.check_failure(frame, LOADING, DEADLINE)
             self.assertEqual(frame.status()['phase'], 'load')
