@@ -120,8 +120,8 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
     log_outcome(loader, job, start_ns);
 }
 
-// Reads the priority of a model of the repository, which decides when it is loaded. The load reports
-// settings that cannot be read.
+// Reads the priority of a model of the repository, which decides when it is loaded. Settings that
+// cannot be read are reported by the load.
 static enum inf_model_priority read_priority(const struct inf_load_options *options,
                                              const char *name) INF_MAY_BLOCK
 {

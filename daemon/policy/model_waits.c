@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue of a model exists as long as requests are in it. To wake a queue, it moves as a whole
 // from its bucket to the list of woken queues, so every step takes the same time however many
-// requests wait. A request that is tried again in vain enters a new queue of the model.
+// requests wait. A request that is refused once more enters a new queue of the model.
 #include "daemon/policy/model_waits.h"
 
 #include <assert.h>

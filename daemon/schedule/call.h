@@ -18,8 +18,8 @@ enum inf_call_kind {
     INF_CALL_WAIT,
 };
 
-// A request that is answered later. Embedded as the first member of struct inf_job, struct inf_load,
-// struct inf_event_wait or struct inf_waiting_request.
+// A request that is answered later. Embedded as the first member of struct inf_job, struct
+// inf_load, struct inf_event_wait or struct inf_waiting_request.
 struct inf_call {
     enum inf_call_kind kind;
     struct inf_connection *connection; // NULL: the client disconnected
