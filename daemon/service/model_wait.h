@@ -12,7 +12,8 @@ bool inf_service_wait_for_model(struct inf_service *service, struct inf_request 
                                 const struct inf_fault *fault,
                                 struct inf_answer *answer) INF_NODISCARD INF_ON_LOOP;
 
-// Lets a call wait again whose handler has refused it with LOADING once more. Returns false if it cannot.
+// Lets a call wait again whose handler has refused it with LOADING once more. Returns false if it
+// cannot.
 bool inf_service_wait_again(struct inf_service *service,
                             struct inf_waiting_request *waiting) INF_NODISCARD INF_ON_LOOP;
 

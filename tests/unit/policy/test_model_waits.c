@@ -9,7 +9,7 @@ static struct inf_model_waits waits;
 static struct inf_model_wait requests[INF_WAITS_MAX + 1];
 static uint32_t clients[INF_WAITS_MAX / INF_WAITS_PER_CLIENT + 2];
 
-static bool add(uint32_t index, uint32_t client, const char *name)
+static bool add_wait(uint32_t index, uint32_t client, const char *name)
 {
     requests[index].client_count = &clients[client];
     return inf_model_waits_add(&waits, &requests[index], name);
@@ -24,10 +24,10 @@ static void expect_next(int index)
 Test(model_waits, wakes_the_requests_of_one_model_in_order)
 {
     inf_role_enter_loop();
-    cr_assert(add(0, 0, "a"));
-    cr_assert(add(1, 1, "b"));
-    cr_assert(add(2, 0, "a"));
-    cr_assert(add(3, 1, ""));
+    cr_assert(add_wait(0, 0, "a"));
+    cr_assert(add_wait(1, 1, "b"));
+    cr_assert(add_wait(2, 0, "a"));
+    cr_assert(add_wait(3, 1, ""));
     expect_next(-1);
     inf_model_waits_wake(&waits, "c");
     expect_next(-1);
@@ -35,7 +35,7 @@ Test(model_waits, wakes_the_requests_of_one_model_in_order)
     cr_expect_eq(waits.count, 4u);
     expect_next(0);
     // A request that is tried in vain waits for the next wake-up.
-    cr_assert(add(0, 0, "a"));
+    cr_assert(add_wait(0, 0, "a"));
     expect_next(2);
     expect_next(-1);
     cr_expect_eq(clients[0], 1u);
@@ -56,8 +56,8 @@ Test(model_waits, a_request_leaves_from_every_place)
     for (uint32_t leaving = 0; leaving < 3; leaving++)
         for (int woken = 0; woken < 2; woken++) {
             for (uint32_t i = 0; i < 3; i++)
-                cr_assert(add(i, 0, "a"));
-            cr_assert(add(3, 0, "z"));
+                cr_assert(add_wait(i, 0, "a"));
+            cr_assert(add_wait(3, 0, "z"));
             if (woken)
                 inf_model_waits_wake(&waits, "a");
             inf_model_waits_remove(&waits, &requests[leaving]);
@@ -80,7 +80,7 @@ Test(model_waits, names_share_buckets)
     inf_role_enter_loop();
     for (uint32_t i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "m%u", i);
-        cr_assert(add(i, i / 100, name));
+        cr_assert(add_wait(i, i / 100, name));
     }
     for (uint32_t i = 0; i < 200; i += 2) {
         snprintf(name, sizeof name, "m%u", i);
@@ -101,20 +101,20 @@ Test(model_waits, limits_models_clients_and_the_whole)
     inf_role_enter_loop();
     uint32_t index = 0, client = 0;
     for (; index < INF_WAITS_PER_CLIENT; index++)
-        cr_assert(add(index, 0, "a"));
-    cr_expect_not(add(index, 0, "b"), "the client has too many");
+        cr_assert(add_wait(index, 0, "a"));
+    cr_expect_not(add_wait(index, 0, "b"), "the client has too many");
     for (; index < INF_WAITS_PER_MODEL; index++)
-        cr_assert(add(index, index / INF_WAITS_PER_CLIENT, "a"));
+        cr_assert(add_wait(index, index / INF_WAITS_PER_CLIENT, "a"));
     client = INF_WAITS_PER_MODEL / INF_WAITS_PER_CLIENT;
-    cr_expect_not(add(index, client, "a"), "the model has too many");
+    cr_expect_not(add_wait(index, client, "a"), "the model has too many");
     cr_expect_eq(clients[client], 0u);
     for (; index < INF_WAITS_MAX; index++) {
         snprintf(name, sizeof name, "m%u", index / INF_WAITS_PER_MODEL);
-        cr_assert(add(index, index / INF_WAITS_PER_CLIENT, name), "request %u", index);
+        cr_assert(add_wait(index, index / INF_WAITS_PER_CLIENT, name), "request %u", index);
     }
-    cr_expect_not(add(index, INF_WAITS_MAX / INF_WAITS_PER_CLIENT, "z"), "there are too many");
+    cr_expect_not(add_wait(index, INF_WAITS_MAX / INF_WAITS_PER_CLIENT, "z"), "there are too many");
     inf_model_waits_remove(&waits, &requests[0]);
-    cr_expect(add(index, INF_WAITS_MAX / INF_WAITS_PER_CLIENT, "z"));
+    cr_expect(add_wait(index, INF_WAITS_MAX / INF_WAITS_PER_CLIENT, "z"));
     inf_model_waits_wake_all(&waits);
     while (inf_model_waits_next(&waits) != NULL)
         ;
@@ -126,12 +126,12 @@ Test(model_waits, limits_the_metadata)
     requests[0].meta_bytes = INF_WAITS_META_BYTES - 10;
     requests[1].meta_bytes = 11;
     requests[2].meta_bytes = 10;
-    cr_expect(add(0, 0, "a"));
-    cr_expect_not(add(1, 0, "a"));
-    cr_expect(add(2, 0, "a"));
+    cr_expect(add_wait(0, 0, "a"));
+    cr_expect_not(add_wait(1, 0, "a"));
+    cr_expect(add_wait(2, 0, "a"));
     inf_model_waits_remove(&waits, &requests[0]);
     cr_expect_eq(waits.meta_bytes, 10u);
-    cr_expect(add(1, 0, "a"));
+    cr_expect(add_wait(1, 0, "a"));
     inf_model_waits_remove(&waits, &requests[1]);
     inf_model_waits_remove(&waits, &requests[2]);
     cr_expect_eq(waits.meta_bytes, 0u);
