@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that the daemon may use: finds the limit at start, and unloads idle models when the
-// kernel reports that memory is short. The kernel notifies the daemon if the daemon may write to the
-// file memory.pressure of its control group. systemd allows that from version 254 on
+// kernel reports that memory is short. The kernel notifies the daemon if the daemon may write to
+// the file memory.pressure of its control group. systemd allows that from version 254 on
 // (MemoryPressureWatch=); with an older one, the daemon reads the file every two seconds.
 #ifndef INF_DAEMON_MEMORY_WATCH_H
 #define INF_DAEMON_MEMORY_WATCH_H

@@ -29,7 +29,7 @@
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 // llvmpipe ends the loops of an invocation after 65,535 iterations of all of them together, without
-// an error (LP_MAX_TGSI_LOOP_ITERATIONS). lowering/loops.h says how it counts. The limit here leaves
+// an error (LP_MAX_TGSI_LOOP_ITERATIONS). lowering/loops.h says how it counts. The limit leaves
 // some iterations to loops that the lowerings do not count (VK_FEW_ITERATIONS).
 #define SOFTWARE_LOOPS_MAX 65000u
 

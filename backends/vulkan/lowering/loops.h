@@ -4,11 +4,11 @@
 // iteration, without an error. vk_emit_dispatch() therefore takes their number.
 //
 // llvmpipe counts each time that it runs the body of a loop, for the longest loop among the
-// invocations of a vector. So a loop of n iterations counts n + 1: the last time finds that the loop
-// ends. Code that no invocation of the vector takes still runs, with all results masked. So a loop
-// inside of code that is skipped counts 1, and so do the loops inside of that loop. A loop of a
-// constant length that the compiler unrolls counts nothing; it does not unroll a loop around another
-// loop.
+// invocations of a vector. So a loop of n iterations counts n + 1: the last time finds that the
+// loop ends. Code that no invocation of the vector takes still runs, with all results masked. So a
+// loop inside of code that is skipped counts 1, and so do the loops inside of that loop. A loop of
+// a constant length that the compiler unrolls counts nothing; it does not unroll a loop around
+// another loop.
 #ifndef INF_BACKENDS_VULKAN_LOWERING_LOOPS_H
 #define INF_BACKENDS_VULKAN_LOWERING_LOOPS_H
 

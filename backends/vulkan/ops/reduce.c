@@ -24,8 +24,8 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
         *dispatch = shared;
 }
 
-// Returns how many of the `terms` of a row an invocation computes: all of them, or, if the shader of
-// the dispatch is `by_rows`, those that a subgroup leaves to one of its invocations.
+// Returns how many of the `terms` of a row an invocation computes: all of them, or, if the shader
+// of the dispatch is `by_rows`, those that a subgroup leaves to one of its invocations.
 static uint64_t count_row_terms(const struct vk_lowering *lowering,
                                 const struct vk_dispatch *dispatch, uint32_t by_rows,
                                 uint32_t terms)

@@ -385,8 +385,8 @@ class Statistics(StreamCase):
         return {row.name: row for row in rows}
 
     def read_last(self, name, **fields):
-        """Reads the statistics until they stay the same: the daemon's loop may count an answer after
-        the worker has sent it."""
+        """Reads the statistics until they stay the same: the daemon's loop may count an answer
+        after the worker has sent it."""
         rows, equal = self.read(name=name, **fields)[name], 0
         end = time.monotonic() + 60
         while equal < 5:

@@ -121,8 +121,8 @@ Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
     munmap(memory, 5000);
 }
 
-// Expects that the daemon has `wanted` descriptors of regions, now or soon, because another thread of
-// the daemon closes the copies of those that were sent.
+// Expects that the daemon has `wanted` descriptors of regions, now or soon, because another thread
+// of the daemon closes the copies of those that were sent.
 static void expect_region_fds(uint32_t wanted)
 {
     for (int i = 0; i < 1000 && inf_fixture_fds_of(&fixture, "/memfd:inferd-") != wanted; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session remembers about its tensors when requests end, when it is rewound, and when another
-// session is forked from it. The tests take the place of the worker: they fill the next values.
+// What a session remembers about its tensors when requests end, when it is rewound, and when
+// another session is forked from it. The tests take the place of the worker: they fill the next
+// values.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -46,7 +46,8 @@ static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_
 }
 
 // Pads x at the end for ceil_mode. The shape of x is not known, so that nodes of the graph compute
-// the amounts. The padding has the lowest number of the type, so that it changes no maximum. Sets the window's own padding at the end to 0.
+// the amounts. The padding has the lowest number of the type, so that it changes no maximum. Sets
+// the window's own padding at the end to 0.
 static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     uint32_t amounts[2 * (INF_ONNX_WINDOW_AXES + 2)], count = 0;
