@@ -79,7 +79,9 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     for (int i = 0; i < VICTIMS; i++)
         start_victim(&victims[i]);
     open_clients(clients);
-    while (total_sent < wanted) {
+    // The victims send most requests, so that the test's own clients may have few answers when the
+    // wanted number is reached.
+    while (total_sent < wanted || ledger[ADD][OK] <= wanted / 100) {
         run_step(&clients[roll_dice(CLIENTS)]);
         if (roll_dice(20) == 0)
             load_model(names[ADD], NULL);
@@ -104,7 +106,6 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(total_answered - total_failed, wanted / 4);
     cr_assert_gt(killed, VICTIMS);
     cr_assert_gt(loads, 2);
-    cr_assert_gt(ledger[ADD][OK], wanted / 100);
     for (int outcome = 0; outcome < OUTCOMES; outcome++)
         cr_assert_gt(ledger[ADD][outcome], 0, "%s", outcome_names[outcome]);
 }
