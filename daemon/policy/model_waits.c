@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/core/hash.h"
 #include "proto/core/limits.h"
 
 struct inf_wait_queue {
@@ -20,9 +21,7 @@ struct inf_wait_queue {
 
 static struct inf_wait_queue **find_bucket(struct inf_model_waits *waits, const char *name)
 {
-    uint32_t hash = 2166136261u; // FNV-1a
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    uint64_t hash = inf_hash_bytes(INF_HASH_INIT, name, strlen(name));
     return &waits->buckets[hash % INF_ARRAY_LENGTH(waits->buckets)];
 }
 
