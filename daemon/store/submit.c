@@ -96,7 +96,8 @@ uint64_t inf_store_count_uses(const struct inf_model_entry *entry)
 }
 
 static void submit_model_job(struct inf_model_store *store, struct inf_model_entry *entry,
-                             const struct inf_store_load *load, struct inf_load_job *job)
+                             const struct inf_store_load *load,
+                             struct inf_load_job *job) INF_ON_LOOP
 {
     struct inf_load_model_job *model = &job->model;
     model->config = load->config;

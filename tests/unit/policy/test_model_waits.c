@@ -9,13 +9,13 @@ static struct inf_model_waits waits;
 static struct inf_model_wait requests[INF_WAITS_MAX + 1];
 static uint32_t clients[INF_WAITS_MAX / INF_WAITS_PER_CLIENT + 2];
 
-static bool add_wait(uint32_t index, uint32_t client, const char *name)
+static bool add_wait(uint32_t index, uint32_t client, const char *name) INF_ON_LOOP
 {
     requests[index].client_count = &clients[client];
     return inf_model_waits_add(&waits, &requests[index], name);
 }
 
-static void expect_next(int index)
+static void expect_next(int index) INF_ON_LOOP
 {
     const struct inf_model_wait *wait = inf_model_waits_next(&waits);
     cr_expect_eq(wait, index < 0 ? NULL : &requests[index], "wanted %d", index);
