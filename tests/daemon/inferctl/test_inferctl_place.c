@@ -309,7 +309,9 @@ Test(inferctl_place, no_request_fails_while_a_model_moves)
     }
     for (int i = 0; i < 2; i++)
         inf_crowd_stop(&crowds[i]);
-    // The memory of the old executables must have been freed.
+    // The memory of the old executables must be freed. The loader's thread does that later.
+    for (int i = 0; i < 200 && model_bytes(admin, "add") > before; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     cr_expect_leq(model_bytes(admin, "add"), before);
     inferd_close(admin);
     inf_fixture_stop(&fixture);
