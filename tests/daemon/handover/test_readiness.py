@@ -55,7 +55,7 @@ class ReadinessCase(HandoverCase):
 
     def read_loads(self, count):
         """The names of the models that were loaded first. A thread writes the log."""
-        loaded, end = [], time.monotonic() + 20
+        loaded, end = [], time.monotonic() + 120
         while len(loaded) < count:
             self.assertLess(time.monotonic(), end, loaded)
             loaded = re.findall(r'model (?:loaded|failed) name=(\S+)', self.manager.log())
