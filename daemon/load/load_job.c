@@ -62,6 +62,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
         break;
     case INF_LOAD_JOB_SCAN:
         free(self->scan.names);
+        free(self->scan.ranks);
         break;
     case INF_LOAD_JOB_RACE:
         free(self->race.decision);

@@ -109,11 +109,13 @@ struct inf_load_model_job {
     struct inf_served *served;        // the loaded model, one reference; NULL: failed, or unchanged
 };
 
+struct inf_load_rank;
+
 // Lists the models of the repository.
 struct inf_load_scan_job {
-    struct inf_model_names *names; // outcome of the scan; NULL on failure
-    // Outcome: enum inf_model_priority of each name, from its settings.
-    uint8_t priorities[INF_REPOSITORY_MODELS];
+    // Outcomes; owned by the job; NULL on failure.
+    struct inf_model_names *names;
+    struct inf_load_rank *ranks; // of each name, with the priority of its settings
 };
 
 // Races the candidates in a placement of `base`, that is, times them against each other, or the

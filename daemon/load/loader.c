@@ -141,15 +141,30 @@ static enum inf_model_priority read_priority(const struct inf_load_options *opti
     return inf_model_priority_parse(config.priority);
 }
 
+// Lists the models of the repository and reads their priorities.
+static enum inf_code scan_models(const struct inf_load_options *options,
+                                 struct inf_load_scan_job *scan,
+                                 struct inf_error *err) INF_MAY_BLOCK
+{
+    INF_TRY(inf_model_names_scan(&scan->names, options->repository, err));
+    scan->ranks = calloc(INF_MAX(scan->names->count, 1u), sizeof *scan->ranks);
+    if (scan->ranks == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %u models",
+                               scan->names->count);
+    for (uint32_t i = 0; i < scan->names->count; i++) {
+        const char *name = scan->names->names[i];
+        enum inf_model_priority priority = read_priority(options, name);
+        scan->ranks[i] = (struct inf_load_rank){.name = name, .priority = (uint8_t)priority};
+    }
+    return INF_OK;
+}
+
 static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = &loader->options.load;
     struct inf_error *err = &job->message.event.err;
-    if (options->repository != NULL &&
-        inf_model_names_scan(&job->scan.names, options->repository, err) != INF_OK)
+    if (options->repository != NULL && scan_models(options, &job->scan, err) != INF_OK)
         inf_log(options->log, INF_LOG_WARNING, "repository not read reason=\"%s\"", err->text);
-    for (uint32_t i = 0; job->scan.names != NULL && i < job->scan.names->count; i++)
-        job->scan.priorities[i] = (uint8_t)read_priority(options, job->scan.names->names[i]);
 }
 
 static void run_kernel_race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK

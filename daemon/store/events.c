@@ -42,26 +42,19 @@ static int compare_ranks(const void *a, const void *b)
 static void load_found(struct inf_model_store *store,
                        const struct inf_load_scan_job *scan) INF_ON_LOOP
 {
-    uint32_t count = scan->names != NULL ? scan->names->count : 0;
-    struct inf_load_rank *ranks = calloc(INF_MAX(count, 1u), sizeof *ranks);
+    uint32_t count = scan->ranks != NULL ? scan->names->count : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = scan->names->names[i];
-        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
-        if (entry != NULL)
-            entry->load_priority = scan->priorities[i];
-        if (ranks == NULL)
-            inf_model_store_refresh(store, name, false);
-        else
-            ranks[i] =
-                (struct inf_load_rank){.priority = scan->priorities[i],
-                                       .uses = entry != NULL ? inf_store_count_uses(entry) : 0,
-                                       .name = name};
+        struct inf_load_rank *rank = &scan->ranks[i];
+        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, rank->name, "");
+        if (entry == NULL)
+            continue;
+        entry->load_priority = rank->priority;
+        rank->uses = inf_store_count_uses(entry);
     }
-    if (ranks != NULL)
-        qsort(ranks, count, sizeof *ranks, compare_ranks);
-    for (uint32_t i = 0; ranks != NULL && i < count; i++)
-        inf_model_store_refresh(store, ranks[i].name, false);
-    free(ranks);
+    if (count > 0)
+        qsort(scan->ranks, count, sizeof *scan->ranks, compare_ranks);
+    for (uint32_t i = 0; i < count; i++)
+        inf_model_store_refresh(store, scan->ranks[i].name, false);
 }
 
 static void finish_scan(struct inf_model_store *store, struct inf_model_entry *entry,
