@@ -102,21 +102,3 @@ bool inf_store_wake(struct inf_model_store *store, const char *name, const char 
     inf_log(store->log, INF_LOG_DEBUG, "model loaded again after it was idle name=%s", name);
     return inf_store_submit_load(store, entry, &load, NULL) == INF_OK;
 }
-
-const char *inf_model_store_await(struct inf_model_store *store, const char *reference,
-                                  char name[INF_LIMIT_MODEL_NAME + 1])
-{
-    bool is_loading = false, is_first = false;
-    snprintf(name, INF_LIMIT_MODEL_NAME + 1, "%.*s", (int)strcspn(reference, ":"), reference);
-    for (struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
-         entry != NULL; entry = inf_model_table_next_pin(&store->table, name, entry->pin)) {
-        if (entry->served != NULL || entry->pending == 0)
-            continue;
-        is_loading = true;
-        is_first |= !entry->is_wanted;
-        entry->is_wanted = true;
-    }
-    if (is_first)
-        inf_loader_want(store->loader, name);
-    return is_loading ? name : "";
-}

@@ -42,8 +42,8 @@ static enum inf_code find_served_entry(struct inf_model_store *store, struct inf
                                        out_entry, err);
 }
 
-// Splits NAME or NAME:SIGNATURE. Returns NAME: `reference` itself, or a copy in `buffer`. Sets
-// *out_signature to SIGNATURE; NULL: there is none.
+// Splits a reference of the form NAME or NAME:SIGNATURE. Returns NAME, which is `reference` itself
+// or a copy in `buffer`. Sets *out_signature to SIGNATURE, or to NULL if the reference has none.
 static const char *split_reference(const char *reference, char buffer[INF_LIMIT_MODEL_NAME + 1],
                                    const char **out_signature)
 {
@@ -564,6 +564,24 @@ uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_caller *
                               struct inf_model_row *rows, uint32_t capacity)
 {
     return inf_model_table_list(&store->table, caller, rows, capacity);
+}
+
+const char *inf_model_store_await(struct inf_model_store *store, const char *reference,
+                                  char buffer[INF_LIMIT_MODEL_NAME + 1])
+{
+    bool is_loading = false, is_first = false;
+    const char *signature, *name = split_reference(reference, buffer, &signature);
+    for (struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
+         entry != NULL; entry = inf_model_table_next_pin(&store->table, name, entry->pin)) {
+        if (entry->served != NULL || entry->pending == 0)
+            continue;
+        is_loading = true;
+        is_first |= !entry->is_wanted;
+        entry->is_wanted = true;
+    }
+    if (is_first)
+        inf_loader_want(store->loader, name);
+    return is_loading ? name : "";
 }
 
 struct inf_model_summary inf_model_store_summarize(const struct inf_model_store *store)

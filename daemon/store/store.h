@@ -295,11 +295,12 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, struct inf_cal
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Notes that a request waits for the model NAME or NAME:SIGNATURE, for which
-// inf_model_store_find() has failed with LOADING: once loaded, the model is kept until the request
-// uses it. Returns the name of the model in `name` if a load of it will end with an event; "": the
-// request must be tried again after the next event of any load, if one is pending.
+// inf_model_store_find() has failed with LOADING. After the load, the model is kept until the
+// request uses it. If a load of the model will end with an event, returns NAME, which is
+// `reference` itself or a copy in `buffer`. Otherwise returns "": the request must be tried again
+// after the next event of any load, if one is pending.
 const char *inf_model_store_await(struct inf_model_store *store, const char *reference,
-                                  char name[INF_LIMIT_MODEL_NAME + 1]) INF_ON_LOOP;
+                                  char buffer[INF_LIMIT_MODEL_NAME + 1]) INF_ON_LOOP;
 
 // Sets *out_ready to true if the model can answer a request: it is served, or it is idle, and the
 // request would load it. Sets it to false if the model is being loaded or unloaded, or if its load
