@@ -35,10 +35,7 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
                              enum inf_call_end end)
 {
     struct inf_connections *set = connection->set;
-    const struct inf_reply reply = {.stream_id = call->stream_id,
-                                    .method = call->method,
-                                    .order_key = call->order_key,
-                                    .pending_plus_1 = call->pending_plus_1};
+    const struct inf_reply reply = inf_reply_of(call);
     bool answer = !call->answered, loading = call->kind == INF_CALL_WAIT;
     if (answer && !inf_service_claim(call)) {
         inf_connection_leave_call(connection, call, false);

@@ -19,10 +19,7 @@ static void answer_done(struct inf_connection *connection, struct inf_call *call
                         uint64_t now_ns) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
-    const struct inf_reply reply = {.stream_id = call->stream_id,
-                                    .method = call->method,
-                                    .order_key = call->order_key,
-                                    .pending_plus_1 = call->pending_plus_1};
+    const struct inf_reply reply = inf_reply_of(call);
     struct inf_answer answer;
     inf_fault_init(&set->fault);
     enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
@@ -144,10 +141,7 @@ static void try_again(struct inf_connections *connections, struct inf_call *call
         inf_service_release(service, call);
         return;
     }
-    const struct inf_reply reply = {.stream_id = call->stream_id,
-                                    .method = call->method,
-                                    .order_key = call->order_key,
-                                    .pending_plus_1 = call->pending_plus_1};
+    const struct inf_reply reply = inf_reply_of(call);
     inf_connection_mark_answered(connection, call);
     if (code != INF_OK)
         inf_service_count_refusal(service, call->method, connection->caller.uid,

@@ -23,6 +23,15 @@ struct inf_reply {
     int fd_plus_1;
 };
 
+// Returns the final reply of a call, without its data.
+static inline struct inf_reply inf_reply_of(const struct inf_call *call)
+{
+    return (struct inf_reply){.stream_id = call->stream_id,
+                              .method = call->method,
+                              .order_key = call->order_key,
+                              .pending_plus_1 = call->pending_plus_1};
+}
+
 // Encodes and queues a frame. If the metadata does not fit into a frame, sends a Status message
 // with this error instead. If memory is exhausted, closes the connection.
 void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
