@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The building blocks of attention. If a size is unknown while the model is imported, nodes compute
-// it from the shapes of values. These nodes are folded when the shapes of the inputs are known.
+// Indices along an axis, and the building blocks of attention. If a size is unknown while the model
+// is imported, nodes compute it from the shapes of values. These nodes are folded when the shapes
+// of the inputs are known.
 #include "backends/import/onnx/heads.h"
 
 #include <math.h>
@@ -14,6 +15,13 @@ uint32_t inf_onnx_add_range(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
         return inf_build_iota(&s->b, INF_DTYPE_I32, size);
     uint32_t end = inf_build_squeeze(&s->b, inf_build_dim_value(&s->b, x, axis), (int64_t[]){0}, 1);
     return inf_build_range(&s->b, end);
+}
+
+uint32_t inf_onnx_wrap_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x, int32_t axis)
+{
+    uint32_t size = inf_build_dim_value(&s->b, x, axis);
+    size = inf_build_cast(&s->b, size, inf_build_dtype(&s->b, indices));
+    return inf_build_wrap_indices(&s->b, indices, inf_build_reshape(&s->b, size, NULL, 0));
 }
 
 uint32_t inf_onnx_add_diagonals(struct inf_onnx_scope *s, uint32_t x)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The building blocks of attention that several operators share: splitting into heads, rotary
-// embedding, biases that hide keys, and the softmax. Tensors with heads are [batch, heads,
-// sequence, size]. Batch and sequence can be unknown while the model is imported.
+// Indices along an axis, and the building blocks of attention that several operators share:
+// splitting into heads, rotary embedding, biases that hide keys, and the softmax. Tensors with
+// heads are [batch, heads, sequence, size]. Batch and sequence can be unknown while the model is
+// imported.
 #ifndef INF_BACKENDS_IMPORT_ONNX_HEADS_H
 #define INF_BACKENDS_IMPORT_ONNX_HEADS_H
 
@@ -10,6 +11,10 @@
 // Adds a constant or nodes that compute 0, 1, ... n-1 as i32 [n], where n is the size of axis
 // `axis` of x.
 uint32_t inf_onnx_add_range(struct inf_onnx_scope *s, uint32_t x, int32_t axis);
+// Adds the indices along axis `axis` of x, with the size of the axis added to those that are
+// negative, because they count from the end.
+uint32_t inf_onnx_wrap_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
+                               int32_t axis);
 // Adds nodes that compute the column minus the row of each element of the last two axes of x, as
 // i32 [rows, columns].
 uint32_t inf_onnx_add_diagonals(struct inf_onnx_scope *s, uint32_t x);

@@ -10,6 +10,7 @@
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/contrib/call.h"
+#include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/op_table.h"
 
 // The largest K, N and block_size of MatMulNBits: the product of two of them and of 8 bits fits
@@ -318,14 +319,6 @@ static uint32_t repeat_blocks(struct inf_onnx_scope *s, uint32_t x, int32_t axis
     return inf_build_gather(&s->b, x, indices, axis);
 }
 
-// Adds nodes that add the size of axis `axis` of x to negative indices, which count from its end.
-static uint32_t wrap_indices(struct inf_onnx_scope *s, uint32_t index, uint32_t x, int32_t axis)
-{
-    enum inf_dtype dtype = inf_build_dtype(&s->b, index);
-    uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
-    return inf_build_wrap_indices(&s->b, index, inf_build_reshape(&s->b, size, NULL, 0));
-}
-
 // Adds nodes that gather x (the data, scales or zero points) along `axis` and convert it to
 // `dtype`. If `packed`, x is bytes with several numbers of `bits` bits each, packed along the last
 // axis.
@@ -362,7 +355,7 @@ static void lower_gather_blocks(struct inf_onnx_scope *s)
                   (width + block - 1) / block != count;
     width = packed ? width * 8 / bits : width;
     enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[2]);
-    uint32_t index = wrap_indices(s, s->inputs[1], data, gathered);
+    uint32_t index = inf_onnx_wrap_indices(s, s->inputs[1], data, gathered);
     uint32_t x = take_rows(s, data, index, gathered, bits, packed, dtype);
     uint32_t scale = take_rows(s, s->inputs[2], index, gathered, bits, false, dtype);
     axis += axis > gathered ? inf_build_rank(&s->b, s->inputs[1]) - 1 : 0;

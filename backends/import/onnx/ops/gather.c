@@ -9,16 +9,6 @@
 #include "backends/import/onnx/ops/axes.h"
 #include "backends/import/onnx/ops/block_weights.h"
 
-// Adds the indices, converted to 0..dim-1. Negative indices count from the end.
-static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
-                                  int32_t axis)
-{
-    enum inf_dtype dtype = inf_build_dtype(&s->b, indices);
-    uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
-    size = inf_build_squeeze(&s->b, size, (int64_t[]){0}, 1);
-    return inf_build_wrap_indices(&s->b, indices, size);
-}
-
 // Returns true if the indices are a constant without negative elements.
 static bool are_nonnegative(struct inf_onnx_scope *s, uint32_t indices)
 {
@@ -36,7 +26,7 @@ static void lower_gather(struct inf_onnx_scope *s)
     uint32_t x = s->inputs[0], indices = s->inputs[1];
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     if (!are_nonnegative(s, indices))
-        indices = normalize_indices(s, indices, x, axis);
+        indices = inf_onnx_wrap_indices(s, indices, x, axis);
     uint32_t rows =
         inf_build_ok(&s->b) && axis == 0 ? inf_onnx_blocks_gather(s, x, indices) : INF_VALUE_NONE;
     s->outputs[0] = rows != INF_VALUE_NONE ? rows : inf_build_gather(&s->b, x, indices, axis);
