@@ -3,6 +3,7 @@
 #include "backends/import/common/description.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum inf_code inf_model_description_create(struct inf_model_description **out_description,
@@ -42,6 +43,22 @@ void inf_model_description_unref(struct inf_model_description **description)
         return;
     inf_arena_fini(&self->arena);
     free(self);
+}
+
+void inf_description_note_problem(struct inf_model_description *description,
+                                  const struct inf_error *err)
+{
+    if (description->problem[0] == '\0')
+        snprintf(description->problem, sizeof description->problem, "%.255s", err->text);
+}
+
+void *inf_description_alloc(struct inf_model_description *description, size_t size_bytes)
+{
+    void *memory = inf_arena_alloc(&description->arena, size_bytes);
+    if (memory == NULL)
+        inf_description_note_problem(description,
+                                     &(struct inf_error){.text = "no memory for the metadata"});
+    return memory;
 }
 
 uint32_t inf_description_split_labels(char *text, size_t size)

@@ -75,6 +75,14 @@ inf_model_description_ref(struct inf_model_description *description) INF_NODISCA
 // NULL is allowed.
 void inf_model_description_unref(struct inf_model_description **description);
 
+// Keeps the text of `err` as the problem of a description that is being made, unless it has one.
+void inf_description_note_problem(struct inf_model_description *description,
+                                  const struct inf_error *err);
+
+// Returns zeroed memory that lives as long as a description that is being made; NULL after noting
+// that memory is exhausted.
+void *inf_description_alloc(struct inf_model_description *description, size_t size_bytes);
+
 // Makes labels of a text with one label in each line: replaces line ends by NUL, leaves out empty
 // lines at the end, and returns the number of lines. `text` has one more byte than `size`.
 uint32_t inf_description_split_labels(char *text, size_t size);

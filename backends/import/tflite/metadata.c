@@ -35,22 +35,6 @@ struct reader {
     uint32_t label_bytes_left;
 };
 
-// Keeps the first failure.
-static void note_problem(struct inf_model_description *description, const struct inf_error *err)
-{
-    if (description->problem[0] == '\0')
-        snprintf(description->problem, sizeof description->problem, "%.255s", err->text);
-}
-
-// Returns zeroed memory of the description; NULL after noting that there is none.
-static void *allocate_memory(struct inf_model_description *description, size_t size_bytes)
-{
-    void *memory = inf_arena_alloc(&description->arena, size_bytes);
-    if (memory == NULL)
-        note_problem(description, &(struct inf_error){.text = "no memory for the metadata"});
-    return memory;
-}
-
 // --- associated files ---
 
 static void read_files(struct reader *reader, struct inf_span bytes)
@@ -61,7 +45,7 @@ static void read_files(struct reader *reader, struct inf_span bytes)
     if (!inf_archive_open(&archive, bytes))
         return;
     description->files =
-        allocate_memory(description, INF_DESCRIPTION_FILES * sizeof *description->files);
+        inf_description_alloc(description, INF_DESCRIPTION_FILES * sizeof *description->files);
     while (archive.left > 0 && description->files != NULL) {
         struct inf_archive_entry *entry = &reader->entries[description->file_count];
         char *name;
@@ -71,14 +55,14 @@ static void read_files(struct reader *reader, struct inf_span bytes)
         else if (inf_archive_next(&archive, entry, &err) == INF_OK && !inf_utf8_valid(entry->name))
             (void)inf_fail(&err, INF_INVALID, "the name of an associated file is no UTF-8");
         if (err.code != INF_OK ||
-            (name = allocate_memory(description, entry->name.size + 1)) == NULL)
+            (name = inf_description_alloc(description, entry->name.size + 1)) == NULL)
             break;
         memcpy(name, entry->name.data, entry->name.size);
         description->files[description->file_count++] =
             (struct inf_described_file){name, entry->size_bytes};
     }
     if (err.code != INF_OK)
-        note_problem(description, &err);
+        inf_description_note_problem(description, &err);
 }
 
 static enum inf_code unpack_labels(struct reader *reader, const char *name,
@@ -97,7 +81,7 @@ static enum inf_code unpack_labels(struct reader *reader, const char *name,
                         inf_quote(name).text, INF_DESCRIPTION_LABEL_BYTES);
     size_t size = (size_t)entry->size_bytes;
     reader->label_bytes_left -= (uint32_t)size;
-    char *text = allocate_memory(description, size + 2);
+    char *text = inf_description_alloc(description, size + 2);
     if (text == NULL)
         return INF_EXHAUSTED;
     enum inf_code code = inf_archive_unpack(entry, text, err);
@@ -139,7 +123,7 @@ static void read_labels(struct reader *reader, const struct inf_fb_table *table,
     if (tensor->label_kind == INF_LABELS_NONE || !inf_fb_ok(&reader->file))
         return;
     if (unpack_labels(reader, tensor->labels_file, tensor, &err) != INF_OK)
-        note_problem(reader->description, &err);
+        inf_description_note_problem(reader->description, &err);
     if (tensor->label_count == 0)
         tensor->label_kind = INF_LABELS_NONE;
 }
@@ -149,7 +133,7 @@ static const float *read_numbers(struct reader *reader, const struct inf_fb_tabl
                                  const struct inf_fb_vector *vector, uint32_t count,
                                  bool may_be_zero)
 {
-    float *numbers = allocate_memory(reader->description, count * sizeof *numbers);
+    float *numbers = inf_description_alloc(reader->description, count * sizeof *numbers);
     for (uint32_t i = 0; numbers != NULL && i < count; i++) {
         numbers[i] = inf_fb_float_at(vector, vector->count > 1 ? i : 0);
         if (!isfinite(numbers[i]) || (numbers[i] == 0 && !may_be_zero))
@@ -200,7 +184,7 @@ static struct inf_described_tensor *read_tensors(struct reader *reader,
     struct inf_fb_vector list = inf_fb_vector(table, id, field, 4);
     uint32_t count = INF_MIN(list.count, INF_LIMIT_TENSORS);
     struct inf_described_tensor *tensors =
-        allocate_memory(reader->description, (count + 1) * sizeof *tensors);
+        inf_description_alloc(reader->description, (count + 1) * sizeof *tensors);
     *out_count = tensors != NULL ? count : 0;
     for (uint32_t i = 0; i < *out_count; i++) {
         struct inf_fb_table tensor = inf_fb_table_at(&list, i, "TensorMetadata");
@@ -237,11 +221,11 @@ static void read_metadata(struct reader *reader, uint32_t subgraph)
 static void copy_signatures(struct inf_model_description *description,
                             const struct inf_tflite_model *model)
 {
-    description->signatures = allocate_memory(description, (model->signature_count + 1) *
-                                                               sizeof *description->signatures);
+    description->signatures = inf_description_alloc(
+        description, (model->signature_count + 1) * sizeof *description->signatures);
     for (uint32_t i = 0; description->signatures != NULL && i < model->signature_count; i++) {
         const char *key = model->signatures[i].key;
-        char *name = allocate_memory(description, strlen(key) + 1);
+        char *name = inf_description_alloc(description, strlen(key) + 1);
         if (name == NULL)
             return;
         memcpy(name, key, strlen(key));
@@ -272,7 +256,7 @@ void inf_tflite_describe(struct inf_model_description *description,
         read_metadata(&reader, subgraph);
     }
     if (err.code != INF_OK)
-        note_problem(description, &err);
+        inf_description_note_problem(description, &err);
 }
 
 // --- what the model contains ---

@@ -48,22 +48,6 @@ struct reader {
     uint32_t count;
 };
 
-// Keeps the first failure.
-static void note_problem(struct reader *reader, const struct inf_error *err)
-{
-    struct inf_model_description *description = reader->description;
-    if (description->problem[0] == '\0')
-        snprintf(description->problem, sizeof description->problem, "%.255s", err->text);
-}
-
-static void *allocate_memory(struct reader *reader, size_t size_bytes)
-{
-    void *memory = inf_arena_alloc(&reader->description->arena, size_bytes);
-    if (memory == NULL)
-        note_problem(reader, &(struct inf_error){.text = "no memory for the metadata"});
-    return memory;
-}
-
 // Copies a text; control characters other than line ends become spaces. Returns "" if it cannot.
 static const char *copy_text(struct reader *reader, struct inf_span bytes, const char *what)
 {
@@ -76,10 +60,10 @@ static const char *copy_text(struct reader *reader, struct inf_span bytes, const
     else if (!inf_utf8_valid(bytes))
         (void)inf_fail(&err, INF_INVALID, "%s is no UTF-8", what);
     if (err.code != INF_OK) {
-        note_problem(reader, &err);
+        inf_description_note_problem(reader->description, &err);
         return "";
     }
-    char *text = allocate_memory(reader, bytes.size + 1);
+    char *text = inf_description_alloc(reader->description, bytes.size + 1);
     if (text == NULL)
         return "";
     for (size_t i = 0; i < bytes.size; i++) {
@@ -107,7 +91,7 @@ static void read_properties(struct reader *reader, struct inf_span model)
             continue;
         if (reader->count == KEYS_MAX) {
             (void)inf_fail(&err, INF_EXHAUSTED, "more than %u metadata_props", KEYS_MAX);
-            note_problem(reader, &err);
+            inf_description_note_problem(reader->description, &err);
             return;
         }
         struct property *property = &reader->properties[reader->count];
@@ -156,7 +140,7 @@ static void read_labels(struct reader *reader, struct inf_described_tensor *outp
         return;
     if (inf_label_list_read(&list, &reader->description->arena, property->value, &err) != INF_OK) {
         (void)inf_error_prefix(&err, err.code, "metadata_props '%s'", keys[i]);
-        note_problem(reader, &err);
+        inf_description_note_problem(reader->description, &err);
         return;
     }
     if (list.count == 0)
@@ -173,7 +157,7 @@ static void read_labels(struct reader *reader, struct inf_described_tensor *outp
 static void set_normalisation(struct reader *reader, struct inf_described_tensor *input, float mean,
                               float deviation)
 {
-    float *numbers = allocate_memory(reader, 2 * sizeof *numbers);
+    float *numbers = inf_description_alloc(reader->description, 2 * sizeof *numbers);
     if (numbers == NULL)
         return;
     numbers[0] = mean;
@@ -201,8 +185,9 @@ static void read_normalisation(struct reader *reader, struct inf_described_tenso
         set_normalisation(reader, input, 0, 255);
     const struct property *format = find_property(reader, "Image.BitmapPixelFormat");
     if (format != NULL && format->value.size >= 3 && memcmp(format->value.data, "Bgr", 3) == 0)
-        note_problem(reader, &(struct inf_error){
-                                 .text = "Image.BitmapPixelFormat: the model takes blue first"});
+        inf_description_note_problem(
+            reader->description,
+            &(struct inf_error){.text = "Image.BitmapPixelFormat: the model takes blue first"});
 }
 
 // --- inputs and outputs ---
@@ -226,7 +211,8 @@ static struct inf_described_tensor *describe_ports(struct reader *reader, struct
                                                    uint32_t number, const struct inf_port *ports,
                                                    uint32_t *count, uint32_t *picture)
 {
-    struct inf_described_tensor *tensors = allocate_memory(reader, (*count + 1) * sizeof *tensors);
+    struct inf_described_tensor *tensors =
+        inf_description_alloc(reader->description, (*count + 1) * sizeof *tensors);
     struct inf_pb pb = {graph};
     struct inf_pb_field field, part;
     bool more = true;
@@ -299,7 +285,7 @@ static const char *make_text(struct reader *reader, const char *first)
     for (uint32_t i = 0; i < reader->count; i++)
         if (!reader->properties[i].used)
             size += sizeof line;
-    char *text = allocate_memory(reader, size);
+    char *text = inf_description_alloc(reader->description, size);
     if (text == NULL)
         return first;
     used += (size_t)snprintf(text, size, "%s", first);
@@ -345,7 +331,7 @@ bool inf_onnx_describe(struct inf_model_description *description, struct inf_spa
     description->author = take_text(&reader, "model_author", "author");
     description->license = take_text(&reader, "model_license", "license");
     inf_onnx_field(model, MODEL_VERSION, &field);
-    char *version = allocate_memory(&reader, sizeof "18446744073709551615");
+    char *version = inf_description_alloc(description, sizeof "18446744073709551615");
     if (version != NULL && field.value != 0) {
         snprintf(version, sizeof "18446744073709551615", "%llu", (unsigned long long)field.value);
         description->version = version;
