@@ -29,8 +29,8 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 // The longest time that the connections of an earlier process wait for models to be loaded.
 #define RESUME_MS 5000
-// While models load at the start, systemd is asked to wait for the time of one load and so much
-// more. It is asked again when a load makes progress, at most this often.
+// While models load at the start, the daemon asks systemd to wait for the time limit of one load
+// and this margin. If a load makes progress, the daemon asks again, at most once in each period.
 #define START_MARGIN_MS  30000
 #define EXTEND_PERIOD_MS 1000
 

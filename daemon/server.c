@@ -64,7 +64,7 @@ struct inf_server {
     struct event *finished_event;   // fires when an inference has finished
     struct event *returned_event;   // fires when a worker could not write its whole reply
     struct event *deadline_event;   // fires when the deadline of a call has passed
-    struct event *wait_event;       // fires when a request has waited for its model until then
+    struct event *wait_event;       // the same for requests that wait for a model
     struct event *load_event;       // fires when the loader reports progress or a result
     struct event *drain_event;      // fires when the loop must check whether draining is complete
     uint64_t drain_end_ns;          // time at which the current phase of a drain ends

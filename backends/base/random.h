@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the inputs of checks and of measured trials. The numbers depend only on the first value of
-// the caller's state (a linear congruential generator, with the constants of Numerical Recipes).
+// A random number generator for the inputs of checks and of measured trials: a linear congruential
+// generator with the constants of Numerical Recipes. The caller keeps the state, whose first value
+// determines all numbers.
 #ifndef INF_BACKENDS_BASE_RANDOM_H
 #define INF_BACKENDS_BASE_RANDOM_H
 

@@ -4,8 +4,8 @@
 // the model are handed to their handlers again: they find the model, the reason why it did not
 // load, or that it is gone. A request that is refused with LOADING once more waits further.
 //
-// Requests wait in a queue of their model. Those whose model is not known yet, because the
-// repository is being read, or is being unloaded for another one, wait for any load to end.
+// Requests wait in a queue of their model. If the model is not known yet, because the repository is
+// being read, or if it is being unloaded to make room, they wait for the end of any load.
 #include "daemon/service/model_wait.h"
 
 #include <stddef.h>

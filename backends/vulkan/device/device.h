@@ -52,8 +52,8 @@ struct vk_device {
     bool (*evict)(struct vk_device *device);
 
     struct vk_queue runs;
-    // For transfers of weights, on GPUs that copy while they compute. On other GPUs, transfers use
-    // the queue `runs`.
+    // The queue for transfers of weights, if the GPU has queues that only copy. On other GPUs,
+    // transfers.queue is VK_NULL_HANDLE, and transfers use the queue `runs`.
     struct vk_queue transfers;
     _Atomic uint64_t transferred; // value of the timeline of transfers that is known to be reached
 

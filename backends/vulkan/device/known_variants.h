@@ -30,8 +30,8 @@ bool vk_known_variants_has(const struct vk_known_variants *known, const struct v
 // Adds a variant. Does nothing if memory is exhausted or the set has VK_KNOWN_VARIANTS_MAX members.
 void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant);
 
-// Returns the encoded set, *out_size bytes, followed by `room` unused bytes; NULL if there is no
-// memory. The caller frees the bytes.
+// Encodes the set in new memory: *out_size bytes, and `room` unused bytes after them. Returns NULL
+// if memory is exhausted. The caller frees the memory.
 char *vk_known_variants_encode(const struct vk_known_variants *known, size_t room,
                                size_t *out_size);
 

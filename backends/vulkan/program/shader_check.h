@@ -2,8 +2,8 @@
 // Checks shaders before a program uses them for the first time, because some drivers compile
 // shaders that compute wrongly. For each step with a variant that was not checked on this driver,
 // the GPU computes a sample (check_sample.h), and the results are compared with those of the
-// reference device. Variants that compute wrongly are excluded. Shaders that a race compared
-// (shader_race.h) are not checked again.
+// reference device. Variants that compute wrongly are excluded. A variant whose results a race
+// compared (shader_race.h) needs no check.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
 #define INF_BACKENDS_VULKAN_PROGRAM_SHADER_CHECK_H
 

@@ -118,7 +118,7 @@ static struct inf_graph *make_graph(void)
 }
 
 // Runs a graph with one result of `count` elements on the device and on `ref`, and compares.
-// Returns what the run on the device did.
+// Returns the outcome of the run on the device.
 static struct graph_run expect_agrees(struct inf_device *device, struct inf_graph *(*make)(void),
                                       size_t count)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes whose shaders need many iterations of loops. llvmpipe ends the loops of an invocation after
-// 65,535 iterations of all of them together, without an error, so its results would be wrong. The
-// backend must decline such nodes, and must compute the largest node that it takes correctly. Every
-// shader with a loop whose length depends on a shape has a case here.
+// Tests of nodes whose shaders run many iterations of loops. llvmpipe ends the loops of an
+// invocation after 65,535 iterations of all of them together, without an error, so its results
+// would be wrong. The backend must decline such nodes, and must compute the largest node that it
+// takes correctly. Every shader with a loop whose length depends on a shape has a case here.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>

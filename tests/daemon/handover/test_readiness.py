@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_readiness.py DAEMON SOURCE_ROOT [TEST...] - what the service manager hears while models
-load."""
+"""test_readiness.py DAEMON SOURCE_ROOT [TEST...] - what the daemon reports to the service manager
+while models load."""
 import os
 import re
 import signal

@@ -297,7 +297,8 @@ class Changes(unittest.TestCase):
                 self.assertTrue(client._ask('model_ready', {'name': name})['ready'])
         time.sleep(QUIET_S)
         self.assertEqual(self.states(), expected)
-        # The request waits for the load. On a busy machine the model may be idle again by now.
+        # The request waits for the load. On a busy machine the model may become idle again before
+        # its state is read, so the log counts.
         loads = server.log().count('model loaded name=m')
         self.assertEqual(server.ask('m', timeout=10), 4)
         server.wait_until(lambda: server.log().count('model loaded name=m') == loads + 1)

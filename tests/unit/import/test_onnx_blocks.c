@@ -125,8 +125,8 @@ Test(onnx_blocks, stay_packed_for_products)
     }
 }
 
-// The scales do not tell the depth, because columns of 33 to 48 weights have three blocks. So the
-// weights are packed only if the depth of x is known.
+// The number of scales does not determine the depth: columns of 33 to 48 weights all have three
+// blocks. So the weights are packed only if the depth of x is known.
 Test(onnx_blocks, become_floats_if_the_depth_of_x_is_not_known)
 {
     draw_operands(&types[2], true);
@@ -278,7 +278,7 @@ Test(onnx_blocks, of_a_filter_of_one_tap_stay_packed)
     cr_expect_eq(count_nodes(INF_OP_MATMUL_BLOCKS), 0u);
 }
 
-// A product of the other orientation has other sums, and reads floats.
+// If a product sums along the axis without blocks, it reads floats.
 Test(onnx_blocks, are_not_mistaken_for_their_transpose)
 {
     struct inf_pb_writer writer = open_rows(&types[2], 2);

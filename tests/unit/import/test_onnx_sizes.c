@@ -355,7 +355,7 @@ Test(onnx_sizes, support_vectors_say_how_many_features_there_are)
     cr_assert_neq(run_model(&INF_SHAPE(2, 1), (const void *[]){x}), INF_OK);
 }
 
-// --- boxes ---
+// --- NonMaxSuppression ---
 
 // Loads a NonMaxSuppression of at most one box for each class. All sizes are open.
 static void load_suppression(void)

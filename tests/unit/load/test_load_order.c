@@ -8,7 +8,7 @@
 
 static struct inf_load_job jobs[8];
 
-// Makes a queue of loads; the last one has name NULL.
+// Makes a queue with a load for each rank. The array ends with a rank whose name is NULL.
 static struct inf_load_job *make_queue(const struct inf_load_rank *ranks)
 {
     struct inf_load_job *queue = NULL, **link = &queue;
@@ -24,7 +24,8 @@ static struct inf_load_job *make_queue(const struct inf_load_rank *ranks)
     return queue;
 }
 
-// Takes all jobs, and expects this order of the indices of their ranks.
+// Takes all jobs in the order of the loader. Expects that `order` has the index of the rank of each
+// of them, as a digit.
 static void expect_order(struct inf_load_job *queue, const char *order)
 {
     for (; *order != '\0'; order++) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queues of requests that wait for models: order, limits, and what a wake-up takes.
+// The queues of requests that wait for models: order, limits, and which requests a wake-up
+// returns.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ Test(model_waits, wakes_the_requests_of_one_model_in_order)
     inf_model_waits_wake(&waits, "a");
     cr_expect_eq(waits.count, 4u);
     expect_next(0);
-    // A request that is tried in vain waits for the next wake-up.
+    // A request that is added again waits for the next wake-up.
     cr_assert(add_wait(0, 0, "a"));
     expect_next(2);
     expect_next(-1);
@@ -73,7 +74,7 @@ Test(model_waits, a_request_leaves_from_every_place)
         }
 }
 
-// Names with the same hash are kept apart: there are more of them than buckets.
+// There are more names than buckets, so some names share a bucket. Each has a queue of its own.
 Test(model_waits, names_share_buckets)
 {
     char name[16];

@@ -152,7 +152,7 @@ Test(session, of_a_history_that_became_too_long_changes_no_tensor)
         cr_expect_eq(count_rows(session, i), 3);
         cr_expect(session->tensors[i]->is_stale, "the job may have written unused rows");
     }
-    // As many rows as allowed are no error, and end the doubt about the unused rows.
+    // A history may have as many rows as allowed. The commit clears is_stale.
     kept[1].rows_max = 5;
     session->tensors[0]->shrinks = true;
     cr_expect_eq(inf_session_commit(session, kept, 2, &err), INF_OK);
@@ -281,7 +281,7 @@ Test(session, counts_for_the_model_that_used_it_and_so_do_its_forks)
     cr_assert_eq(inf_session_rewind(session, 0, true, NULL), INF_OK);
     uint64_t left = atomic_load(held);
     cr_expect_eq(left, one + session->fixed_bytes);
-    // A limit of the model holds although the user may have more. Then nothing is charged.
+    // The limit of the model refuses what the limit of the user allows. Then nothing is charged.
     atomic_store(&model->most[INF_MODEL_QUOTA_SESSION_BYTES], left);
     uint64_t of_user = inf_quota_held(user, INF_QUOTA_SESSION_BYTES);
     cr_expect_eq(inf_session_reserve_bytes(session, session->tensors[0], 1, NULL), INF_EXHAUSTED);
