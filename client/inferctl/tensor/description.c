@@ -196,7 +196,7 @@ static void print_quotas(struct table *table, const json_t *quotas)
     }
 }
 
-// Adds a row for each line of a text; the first one has the name.
+// Adds a row for each line of a text. The first row has the name; the others have "" in its place.
 static void print_lines(struct table *table, const char *name, const char *text)
 {
     while (*text != '\0') {

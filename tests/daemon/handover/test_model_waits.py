@@ -84,7 +84,7 @@ class ModelWaitsCase(HandoverCase):
                 self.assertAlmostEqual(element, CHAIN, places=5)
         self.check_books()
 
-    def test_what_a_request_pays_and_its_age_go_on(self):
+    def test_a_waiting_request_keeps_its_charge_and_its_age(self):
         client = self.start_slow(SECOND, CHAIN, '--request-bytes-per-uid-max=1M')
         rows = 40000  # more than half of what the user may have in flight
         for wait in (True, False):
@@ -171,7 +171,7 @@ class ModelWaitsCase(HandoverCase):
         self.wait_until_waiting(0)
         self.check_books()
 
-    def test_a_client_beyond_its_limit_hears_it_at_once(self):
+    def test_a_request_beyond_the_limit_of_a_client_is_refused_at_once(self):
         client, other = self.start_slow(rows=LONG), self.connect()
         for _ in range(PER_CLIENT + 3):
             self.request(client)

@@ -55,7 +55,8 @@ void inf_fixture_write_settings(const struct inf_fixture *fixture, const char *m
 // Returns how many file descriptors the daemon has open.
 uint32_t inf_fixture_fds(const struct inf_fixture *fixture);
 
-// Returns how many of them are open on a file whose name, as /proc shows it, begins with `prefix`.
+// Returns how many file descriptors of the daemon refer to a file whose name in /proc begins with
+// `prefix`.
 uint32_t inf_fixture_fds_of(const struct inf_fixture *fixture, const char *prefix);
 
 // Waits at most ten seconds until the daemon has no more than `count` file descriptors open. The
