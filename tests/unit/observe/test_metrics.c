@@ -9,6 +9,7 @@
 #include "backends/base/clock.h"
 #include "daemon/observe/key_table.h"
 #include "daemon/observe/metrics.h"
+#include "tests/support/daemon/metrics_text.h"
 
 // --- histograms ---
 
@@ -103,8 +104,8 @@ static uint32_t find_series(struct inf_metrics *metrics, const char *model,
 static uint32_t count_lines(const char *lines, const char *start)
 {
     uint32_t count = 0;
-    for (; lines != NULL && *lines != '\0'; lines = strchr(lines, '\n') + 1)
-        count += strncmp(lines, start, strlen(start)) == 0;
+    for (; *lines != '\0'; lines = inf_metrics_text_next(lines))
+        count += inf_metrics_text_begins(lines, start);
     return count;
 }
 
@@ -112,13 +113,11 @@ static uint32_t count_lines(const char *lines, const char *start)
 static double sum_lines(const char *lines, const char *start)
 {
     double sum = 0;
-    for (; *lines != '\0'; lines = strchr(lines, '\n') + 1)
-        if (strncmp(lines, start, strlen(start)) == 0) {
-            const char *end = strchr(lines, '\n');
-            while (end[-1] != ' ')
-                end--;
-            sum += atof(end);
-        }
+    for (const char *next; *lines != '\0'; lines = next) {
+        next = inf_metrics_text_next(lines);
+        if (inf_metrics_text_begins(lines, start))
+            sum += inf_metrics_text_value(next);
+    }
     return sum;
 }
 
