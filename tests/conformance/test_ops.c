@@ -17,6 +17,7 @@
 #include "backends/graph/print.h"
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
+#include "tests/support/criterion/case_step.h"
 
 // At most this many faults of one operator on one device are printed in full.
 #define TOLD_MAX 3
@@ -305,15 +306,6 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     }
 }
 
-// Returns N if only every N-th case runs. INF_OPS_STEP raises N, because sanitizers are slow.
-static uint32_t case_step(void)
-{
-    const char *text = getenv("INF_OPS_STEP");
-    long step = text != NULL ? strtol(text, NULL, 10) : 1;
-    cr_assert(step >= 1 && step <= 20, "INF_OPS_STEP is '%s', wanted 1 to 20", text);
-    return (uint32_t)step;
-}
-
 // Writes those of the first `count` operators to `ops` that this process tests, and returns their
 // number: all, or with INF_OPS_PART=K/N every Nth from the Kth on, so that N processes share them.
 // Similar operators stand beside each other, so the parts take about the same time.
@@ -369,7 +361,7 @@ static enum inf_activation activation_of(const struct one_node *one)
     }
 }
 
-// Returns true if devices that compile shaders leave the case out. They compile each form of a
+// Returns true if devices that compile shaders always leave the case out. They compile each form of a
 // convolution or product once for each activation, which takes llvmpipe up to a second, and the
 // activation is the last thing that a shader computes. So they run all cases without one, with relu
 // and with prelu, which has an operand of its own, and a part of the cases with each other one.
@@ -378,6 +370,19 @@ static bool is_rare(const struct one_node *one, uint32_t number)
     enum inf_activation activation = activation_of(one);
     return activation != INF_ACTIVATION_NONE && activation != INF_ACTIVATION_RELU &&
            activation != INF_ACTIVATION_PRELU && number / INF_ACTIVATION_COUNT % RARE_STEP != 0;
+}
+
+// If only every N-th case runs, devices that compile shaders run one in this many of those: another
+// build has run all of them.
+#define SHADER_STEP 4
+
+// Returns true if the device compiles shaders, and this case is not worth the time.
+static bool is_left_out(const struct one_node *one, uint32_t number,
+                        const struct inf_device *device)
+{
+    uint32_t step = inf_case_step();
+    return !inf_device_info(device)->host_memory &&
+           (is_rare(one, number) || (step > 1 && number / step % SHADER_STEP != 0));
 }
 
 // Runs one case on `ref`, then on every other device. If `lowered`, the case runs in 16 bits, and
@@ -408,7 +413,7 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
     for (uint32_t i = 0; valid && i + 1 < subject_count; i++) {
         if (lowered && !keeps_halves(subjects[i].device))
             continue;
-        if (!lowered && is_rare(&one, number) && !inf_device_info(subjects[i].device)->host_memory)
+        if (!lowered && is_left_out(&one, number, subjects[i].device))
             continue;
         uint32_t ran = tallies[i].ran;
         run_on(&one, wanted, &subjects[i], number, &tallies[i]);
@@ -440,7 +445,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
     if (op >= INF_OP_BRANCH && family->make == NULL)
         return;
     cr_assert_not_null(family->make, "%s has no cases", inf_op_info(op)->name);
-    uint32_t valid = 0, step = case_step();
+    uint32_t valid = 0, step = inf_case_step();
     for (uint32_t number = 0; number < family->count; number += step)
         valid += run_case(op, number, false, tallies);
     cr_assert_geq(valid, family->count / step / (step == 1 ? 2 : 3),
@@ -477,7 +482,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
     if (!any)
         cr_skip_test("no device keeps floats in 16 bits");
     // Only a sample of the cases runs, because each case is another shader to compile for the CPU.
-    uint32_t step = case_families[op].count * case_step() / LOWERED_CASES + 1;
+    uint32_t step = case_families[op].count * inf_case_step() / LOWERED_CASES + 1;
     for (uint32_t number = 0; number < case_families[op].count; number += step)
         (void)!run_case(op, number, true, tallies);
     for (uint32_t i = 0; i < subject_count; i++)

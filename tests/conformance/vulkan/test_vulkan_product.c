@@ -14,6 +14,7 @@
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/program.h"
 #include "backends/vulkan/program/shader_race.h"
+#include "tests/support/criterion/case_step.h"
 #include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -197,7 +198,7 @@ TestSuite(vulkan_product, .timeout = 600);
 Test(vulkan_product, has_candidates_that_agree_with_ref)
 {
     struct inf_device *device = vulkan_open(NULL);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step())
         cr_expect_eq(check_sample(&samples[i], device, INF_PRECISION_FP32, VK_METHODS), 6u);
     inf_device_unref(&device);
 }
@@ -208,7 +209,7 @@ Test(vulkan_product, has_candidates_that_agree_with_ref_in_16_bits)
     const struct vk_gpu *gpu = (struct vk_gpu *)device;
     if (!gpu->half_storage || !gpu->half_arithmetic)
         cr_skip_test("the device has no 16-bit arithmetic");
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step())
         cr_expect_eq(check_sample(&samples[i], device, INF_PRECISION_FP16, VK_BY_BLOCKS_F16), 3u);
     inf_device_unref(&device);
 }
@@ -281,7 +282,7 @@ Test(vulkan_product, is_raced_and_checked)
     struct inf_device *device = vulkan_open(NULL);
     const struct vk_gpu *gpu = (struct vk_gpu *)device;
     vulkan_reopen_races(device);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step())
         expect_raced(device, &samples[i], INF_PRECISION_FP32, 6, 1e-5);
     // One product of two tensors, and one of a tensor and a constant, which stays in 32 bits.
     if (gpu->half_storage && gpu->half_arithmetic) {

@@ -15,6 +15,7 @@
 #include "backends/vulkan/ops/sample.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
+#include "tests/support/criterion/case_step.h"
 #include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
@@ -239,7 +240,7 @@ TestSuite(vulkan_race, .timeout = 600);
 Test(vulkan_race, has_candidates_that_agree_with_ref)
 {
     struct inf_device *device = vulkan_open(NULL);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++)
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step())
         check_sample(&samples[i], device, INF_PRECISION_FP32);
     inf_device_unref(&device);
 }
@@ -249,7 +250,7 @@ Test(vulkan_race, has_candidates_that_agree_with_ref_in_16_bits)
     struct inf_device *device = vulkan_open(NULL);
     if ((inf_device_info(device)->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
         cr_skip_test("the device has no 16-bit storage");
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += 3)
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += 3 * inf_case_step())
         check_sample(&samples[i], device, INF_PRECISION_FP16);
     inf_device_unref(&device);
 }
@@ -296,7 +297,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
     if (!vk_can_use_matrices(gpu, &least))
         cr_skip_test("the device has no subgroups, or too little shared memory");
     uint32_t tested = 0;
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step()) {
         struct vk_shader_candidates candidates;
         struct outcome wanted;
         char name[INF_RACE_WINNER_TEXT];
@@ -317,7 +318,7 @@ Test(vulkan_race, multiplies_matrices_as_ref_does)
         }
         free(wanted.y);
     }
-    cr_expect_geq(tested, 8);
+    cr_expect_geq(tested, 8 / inf_case_step());
     inf_device_unref(&device);
 }
 
@@ -376,7 +377,7 @@ Test(vulkan_race, times_and_checks_every_candidate)
     struct inf_device *device = vulkan_open(NULL);
     struct vk_shader_time times[VK_SHADER_CANDIDATES];
     vulkan_reopen_races(device);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i++) {
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(samples); i += inf_case_step()) {
         struct inf_graph *graph = make_graph(&samples[i]);
         const uint32_t nodes[] = {0};
         const struct inf_segment segment = {

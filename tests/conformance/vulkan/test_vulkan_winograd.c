@@ -9,6 +9,7 @@
 #include "backends/vulkan/ops/winograd.h"
 #include "backends/vulkan/program/lower_node.h"
 #include "backends/vulkan/program/shader_race.h"
+#include "tests/support/criterion/case_step.h"
 #include "tests/support/device/ref_kit.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
@@ -154,7 +155,7 @@ Test(vulkan_winograd, agrees_with_ref_if_a_race_chose_it)
                  {"winograd4_8_2", INF_PADDING_SAME, true}};
     struct vk_shader_candidates candidates;
     struct inf_device *device = vulkan_open(NULL);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i += inf_case_step()) {
         vulkan_reopen_races(device);
         struct inf_graph *graph = make_graph(&large, cases[i].padding, cases[i].summed);
         list_candidates(&candidates, device, graph, false);
