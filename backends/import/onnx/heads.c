@@ -57,18 +57,20 @@ uint32_t inf_onnx_join_heads(struct inf_onnx_scope *s, uint32_t x)
     return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, 3, 0));
 }
 
-uint32_t inf_onnx_repeat_heads(struct inf_onnx_scope *s, uint32_t x, int64_t heads)
+uint32_t inf_onnx_repeat_heads(struct inf_onnx_scope *s, uint32_t x, uint32_t q)
 {
-    int64_t own = inf_build_known_dim(&s->b, x, 1);
-    int32_t *index;
-    if (inf_build_ok(&s->b) && (own < 1 || heads % own != 0))
+    int64_t own = inf_build_dim(&s->b, x, 1), heads = inf_build_dim(&s->b, q, 1);
+    bool is_known = own != INF_DIM_UNKNOWN && heads != INF_DIM_UNKNOWN;
+    if (inf_build_ok(&s->b) && is_known && (own < 1 || heads % own != 0))
         inf_build_fail(&s->b, INF_INVALID, "%lld heads look at %lld", (long long)heads,
                        (long long)own);
-    if (!inf_build_ok(&s->b) || heads == own)
+    if (!inf_build_ok(&s->b) || (is_known && heads == own))
         return x;
-    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(heads), &index);
-    for (int64_t i = 0; index != NULL && i < heads; i++)
-        index[i] = (int32_t)(i / (heads / own));
+    // If the division has a remainder, the last index is beyond the heads of x.
+    uint32_t each = inf_build_binary(&s->b, INF_BINARY_FLOOR_DIV, inf_build_dim_value(&s->b, q, 1),
+                                     inf_build_dim_value(&s->b, x, 1));
+    uint32_t indices = inf_onnx_add_range(s, q, 1);
+    indices = inf_build_binary(&s->b, INF_BINARY_FLOOR_DIV, indices, each);
     return inf_build_gather(&s->b, x, indices, 1);
 }
 
@@ -98,9 +100,11 @@ uint32_t inf_onnx_rotate(struct inf_onnx_scope *s, uint32_t x,
                          const struct inf_onnx_rotation *rotation)
 {
     uint32_t cosine = rotation->cosine, sine = rotation->sine;
-    int64_t whole = inf_build_known_dim(&s->b, x, 3);
-    int64_t size = rotation->size == 0 ? whole : rotation->size;
-    if (inf_build_ok(&s->b) && (size < 2 || size % 2 != 0 || size > whole))
+    int64_t whole = inf_build_dim(&s->b, x, 3), size = rotation->size;
+    if (size == 0)
+        size = whole != INF_DIM_UNKNOWN ? whole : 2 * inf_build_known_dim(&s->b, cosine, -1);
+    if (inf_build_ok(&s->b) &&
+        (size < 2 || size % 2 != 0 || (whole != INF_DIM_UNKNOWN && size > whole)))
         inf_build_fail(&s->b, INF_INVALID, "rotary_embedding_dim is %lld of %lld", (long long)size,
                        (long long)whole);
     if (!inf_build_ok(&s->b))
@@ -111,11 +115,12 @@ uint32_t inf_onnx_rotate(struct inf_onnx_scope *s, uint32_t x,
     }
     cosine = inf_build_expand_dims(&s->b, cosine, (int64_t[]){1}, 1);
     sine = inf_build_expand_dims(&s->b, sine, (int64_t[]){1}, 1);
-    uint32_t turned = size == whole ? x : inf_build_slice(&s->b, x, 3, 0, size, 1);
+    bool is_whole = size == whole || rotation->size == 0;
+    uint32_t turned = is_whole ? x : inf_build_slice(&s->b, x, 3, 0, size, 1);
     turned = rotate_pairs(s, turned, cosine, sine, size, rotation->interleaved);
-    if (size == whole)
+    if (is_whole)
         return turned;
-    uint32_t rest = inf_build_slice(&s->b, x, 3, size, whole, 1);
+    uint32_t rest = inf_build_slice(&s->b, x, 3, size, INT64_MAX, 1);
     return inf_build_concat(&s->b, (uint32_t[]){turned, rest}, 2, 3);
 }
 

@@ -23,9 +23,10 @@ uint32_t inf_onnx_add_diagonals(struct inf_onnx_scope *s, uint32_t x);
 uint32_t inf_onnx_split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads);
 // Adds nodes that convert x [batch, heads, sequence, size] to [batch, sequence, heads * size].
 uint32_t inf_onnx_join_heads(struct inf_onnx_scope *s, uint32_t x);
-// Adds nodes that repeat each head of x, so that the result has `heads` heads. The copies of a head
-// are adjacent. Latches a failure if `heads` is not a multiple of the number of heads of x.
-uint32_t inf_onnx_repeat_heads(struct inf_onnx_scope *s, uint32_t x, int64_t heads);
+// Adds nodes that repeat each head of x, so that the result has as many heads as q. The copies of a
+// head are adjacent. If the number of heads of q is not a multiple of that of x, latches a failure,
+// or the run fails.
+uint32_t inf_onnx_repeat_heads(struct inf_onnx_scope *s, uint32_t x, uint32_t q);
 
 // A rotary embedding: each pair of channels is rotated by an angle that depends on the position.
 struct inf_onnx_rotation {

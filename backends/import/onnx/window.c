@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 
 #define SIDE_MAX 65535
@@ -51,33 +52,91 @@ int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis
 }
 
 // Returns by how much the windows along an axis reach beyond x if there are ceil(size / stride) of
-// them. At stride 1 this does not depend on the size.
+// them, or -1 if that depends on a size that is not known. At stride 1 it does not depend on it.
 static int64_t find_missing(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
                             uint32_t x, int32_t axis)
 {
     int64_t reach = inf_onnx_window_reach(window, axis), stride = window->stride[axis];
     if (stride == 1)
         return reach - 1;
-    int64_t size = inf_build_known_dim(&s->b, x, axis + 2);
+    int64_t size = inf_build_dim(&s->b, x, axis + 2);
+    if (size == INF_DIM_UNKNOWN)
+        return -1;
     return INF_MAX((size + stride - 1) / stride * stride - stride + reach - size, 0);
 }
 
-// Computes the padding that gives ceil(input / stride) windows.
-static void compute_same_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window,
-                                 uint32_t x, bool odd_before)
+// Computes the padding that gives ceil(input / stride) windows. Returns false, without changing the
+// window, if the size of an axis is needed and not known.
+static bool compute_same_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                 uint32_t x)
 {
-    window->same = false;
+    int64_t missing[INF_ONNX_WINDOW_AXES];
+    for (int32_t i = 0; i < window->axes; i++)
+        if ((missing[i] = find_missing(s, window, x, i)) < 0)
+            return false;
     for (int32_t i = 0; i < window->axes; i++) {
-        int64_t missing = find_missing(s, window, x, i);
-        window->before[i] = odd_before ? (missing + 1) / 2 : missing / 2;
-        window->after[i] = missing - window->before[i];
+        window->before[i] = window->lower ? (missing[i] + 1) / 2 : missing[i] / 2;
+        window->after[i] = missing[i] - window->before[i];
     }
+    window->same = window->lower = false;
+    return true;
 }
 
-void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+uint32_t inf_onnx_window_pad(struct inf_onnx_scope *s, uint32_t x, const uint32_t *amounts,
+                             int32_t axes, uint32_t value)
 {
-    if (window->same)
-        compute_same_padding(s, window, x, false);
+    uint32_t all[2 * (INF_ONNX_WINDOW_AXES + 2)];
+    uint32_t count = 2 * (uint32_t)axes + 4;
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = i < 4 ? inf_build_list(&s->b, (int64_t[]){0}, 1) : amounts[i - 4];
+    uint32_t pairs = inf_build_cast(&s->b, inf_build_concat(&s->b, all, count, 0), INF_DTYPE_I32);
+    pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){axes + 2, 2}, 2);
+    struct inf_build_node node = inf_build_describe(INF_OP_PAD, x, pairs, value);
+    node.attrs.pad.mode = INF_PAD_CONSTANT;
+    return inf_build_value(&s->b, &node);
+}
+
+// Adds nodes that compute what find_missing() returns, i32 [1].
+static uint32_t add_missing(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+                            uint32_t x, int32_t axis)
+{
+    struct inf_builder *b = &s->b;
+    double stride = (double)window->stride[axis];
+    uint32_t size = inf_build_dim_value(b, x, axis + 2);
+    uint32_t end = inf_build_binary_number(b, INF_BINARY_ADD, size, stride - 1);
+    end = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, end, stride);
+    end = inf_build_binary_number(b, INF_BINARY_MUL, end, stride);
+    end = inf_build_binary_number(b, INF_BINARY_ADD, end,
+                                  (double)inf_onnx_window_reach(window, axis) - stride);
+    return inf_build_binary_number(b, INF_BINARY_MAX, inf_build_sub(b, end, size), 0);
+}
+
+uint32_t inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                uint32_t x, uint32_t value)
+{
+    uint32_t amounts[2 * INF_ONNX_WINDOW_AXES];
+    if ((!window->same && !window->lower) || compute_same_padding(s, window, x))
+        return x;
+    for (int32_t i = 0; i < window->axes; i++) {
+        uint32_t missing = add_missing(s, window, x, i), half = missing;
+        if (window->lower)
+            half = inf_build_binary_number(&s->b, INF_BINARY_ADD, missing, 1);
+        half = inf_build_binary_number(&s->b, INF_BINARY_FLOOR_DIV, half, 2);
+        amounts[2 * i] = half;
+        amounts[2 * i + 1] = inf_build_sub(&s->b, missing, half);
+    }
+    window->same = window->lower = false;
+    return inf_onnx_window_pad(s, x, amounts, window->axes, value);
+}
+
+void inf_onnx_window_read_filter(struct inf_onnx_scope *s, uint32_t filter,
+                                 int64_t kernel[INF_ONNX_WINDOW_AXES])
+{
+    bool is_given = inf_onnx_has_attr(s, "kernel_shape");
+    int32_t rank = inf_build_rank(&s->b, filter);
+    for (int32_t i = 2; inf_build_ok(&s->b) && i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
+        kernel[i - 2] =
+            is_given ? inf_build_dim(&s->b, filter, i) : inf_build_known_dim(&s->b, filter, i);
 }
 
 // Reads everything but the padding.
@@ -94,6 +153,8 @@ static void read_sizes(struct inf_onnx_scope *s, struct inf_onnx_window *window,
     read_numbers(s, "strides", window->axes, 1, window->stride);
     read_numbers(s, "dilations", window->axes, 1, window->dilation);
     for (int32_t i = 0; kernel != NULL && inf_build_ok(&s->b) && i < window->axes; i++) {
+        if (inf_onnx_has_attr(s, "kernel_shape") && kernel[i] == INF_DIM_UNKNOWN)
+            continue;
         if (inf_onnx_has_attr(s, "kernel_shape") && window->kernel[i] != kernel[i])
             inf_build_fail(&s->b, INF_INVALID, "kernel_shape[%d] is %lld, the filter's is %lld", i,
                            (long long)window->kernel[i], (long long)kernel[i]);
@@ -114,10 +175,10 @@ static void read_padding(struct inf_onnx_scope *s, struct inf_onnx_window *windo
         read_pads(s, window);
     else if (!upper && !lower && strcmp(automatic, "VALID") != 0)
         inf_build_fail(&s->b, INF_INVALID, "auto_pad is '%.20s'", automatic);
-    if (!is_transposed && upper)
-        window->same = true;
-    if (!is_transposed && lower)
-        compute_same_padding(s, window, x, true);
+    window->same = !is_transposed && upper;
+    window->lower = !is_transposed && lower;
+    if (window->lower)
+        (void)compute_same_padding(s, window, x);
     (void)inf_onnx_find_attr(s, "pads"); // has no effect if there is auto_pad
 }
 

@@ -16,12 +16,15 @@ struct inf_onnx_window {
     int64_t dilation[INF_ONNX_WINDOW_AXES];
     int64_t before[INF_ONNX_WINDOW_AXES]; // padding before the first element
     int64_t after[INF_ONNX_WINDOW_AXES];
-    bool same; // true: inf_onnx_window_settle() must still compute the padding
+    // true: the padding of auto_pad SAME_UPPER is not computed yet: it is left to the operator, or
+    // to inf_onnx_window_settle()
+    bool same;
+    bool lower; // true: inf_onnx_window_settle() must pad x as auto_pad SAME_LOWER says
 };
 
 // Reads strides, dilations, pads, auto_pad and kernel_shape of a node whose x has rank 3 to 5.
-// `kernel` is used if the attribute kernel_shape is absent. If `kernel` is NULL, the attribute must
-// be present.
+// `kernel` has the sizes of the filter, which may be INF_DIM_UNKNOWN if the attribute kernel_shape
+// is present. If `kernel` is NULL, the attribute must be present.
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel);
 
@@ -30,9 +33,21 @@ void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *wind
 void inf_onnx_window_read_transposed(struct inf_onnx_scope *s, struct inf_onnx_window *window,
                                      uint32_t x, const int64_t *kernel);
 
-// If `same` is set, computes the padding from the sizes of x, which must be known along axes with
-// another stride than 1, and clears `same`. Otherwise does nothing.
-void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x);
+// Reads the spatial sizes of a filter [m, c, ...] for inf_onnx_window_read(). Those of further axes
+// of `kernel` stay as they are.
+void inf_onnx_window_read_filter(struct inf_onnx_scope *s, uint32_t filter,
+                                 int64_t kernel[INF_ONNX_WINDOW_AXES]);
+
+// If `same` or `lower` is set, clears both and computes the padding. If that needs a size that is
+// not known, the window gets no padding, and x is padded by nodes, with the scalar `value`;
+// INF_VALUE_NONE means 0. Returns x, or x padded. x has its channels first.
+uint32_t inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                uint32_t x, uint32_t value);
+
+// Adds a node that pads the spatial axes of x [n, c, ...] with the scalar `value`; INF_VALUE_NONE
+// means 0. `amounts` has two values i32 [1] for each axis: elements before and after.
+uint32_t inf_onnx_window_pad(struct inf_onnx_scope *s, uint32_t x, const uint32_t *amounts,
+                             int32_t axes, uint32_t value);
 
 // Returns the number of elements from a window's first tap to its last along a spatial axis.
 int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis);

@@ -4,8 +4,8 @@
 
 Writes cases of single ONNX operators, in the form that run_contrib reads, with the outputs that
 onnxruntime-node gives. They are those of exporters of classical models (ai.onnx.ml), those whose
-axes a run computes, and those of com.microsoft that the shared cases lack. NODE_PATH says where
-onnxruntime-node is.
+axes a run computes, those whose nodes depend on sizes, and those of com.microsoft that the shared
+cases lack. NODE_PATH says where onnxruntime-node is.
 """
 import json
 import os
@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-from onnx_cases_axes import list_axes_cases
+from onnx_cases_axes import list_axes_cases, list_contrib_cases
 from onnx_cases_classic import list_classic_cases
-from onnx_cases_contrib import list_contrib_cases
+from onnx_cases_open import list_open_cases
 from onnx_writer import field, port, varint
 
 # TensorProto.DataType of the names in a case.
@@ -155,7 +155,7 @@ def shorten(tensor):
 def main():
     numbers = random.Random(7)
     cases = list_classic_cases(numbers) + list_axes_cases(numbers)
-    cases += list_contrib_cases(numbers)
+    cases += list_contrib_cases(numbers) + list_open_cases(numbers)
     with tempfile.TemporaryDirectory() as folder:
         answers = record(cases, folder)
     failed = 0

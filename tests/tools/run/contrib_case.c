@@ -261,8 +261,9 @@ static void write_node(struct inf_pb_writer *to, const json_t *line, const char 
 }
 
 // Writes the inputs (side 'i') or outputs (side 'o') of the graph; inputs with 4-bit elements are
-// written as initialisers. Returns true if a tensor has 4-bit elements.
-static bool write_ports(struct inf_pb_writer *to, const json_t *tensors, char side)
+// written as initialisers. If `open` is true, sizes of ports of rank 2 and more are not given;
+// those of lists are, because they decide ranks. Returns true if a tensor has 4-bit elements.
+static bool write_ports(struct inf_pb_writer *to, const json_t *tensors, char side, bool open)
 {
     bool four = false;
     json_t *tensor;
@@ -274,7 +275,10 @@ static bool write_ports(struct inf_pb_writer *to, const json_t *tensors, char si
         if (json_is_null(tensor) || read_shape(&shape, tensor, NULL) != INF_OK)
             continue;
         snprintf(name, sizeof name, "%c%zu", side, i);
-        if (side == 'i' && is_four_bits(find_type(tensor)))
+        bool is_initializer = side == 'i' && is_four_bits(find_type(tensor));
+        for (int32_t k = 0; open && !is_initializer && shape.rank > 1 && k < shape.rank; k++)
+            shape.dims[k] = -1;
+        if (is_initializer)
             write_initializer(to, name, &shape, tensor);
         else
             inf_onnx_put_port(to, side == 'i' ? 11 : 12, name, find_type(tensor)->number,
@@ -284,15 +288,15 @@ static bool write_ports(struct inf_pb_writer *to, const json_t *tensors, char si
     return four;
 }
 
-static void write_model(struct inf_pb_writer *to, const json_t *line)
+static void write_model(struct inf_pb_writer *to, const json_t *line, bool open)
 {
     const char *domain = json_string_value(json_object_get(line, "domain"));
     int64_t opset = json_integer_value(json_object_get(line, "opset"));
     inf_pb_open(to, 7);
     inf_pb_put_text(to, 2, "case");
     write_node(to, line, domain);
-    bool four = write_ports(to, json_object_get(line, "inputs"), 'i');
-    write_ports(to, json_object_get(line, "outputs"), 'o');
+    bool four = write_ports(to, json_object_get(line, "inputs"), 'i', open);
+    write_ports(to, json_object_get(line, "outputs"), 'o', open);
     inf_pb_close(to);
     inf_pb_put_int(to, 1, four || opset >= 21 ? 10 : 8);
     write_opset(to, domain, opset);
@@ -321,7 +325,7 @@ static enum inf_code read_tensors(struct contrib_case *subject, const json_t *li
     return INF_OK;
 }
 
-enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line,
+enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line, bool open,
                                 struct inf_error *err)
 {
     *subject = (struct contrib_case){0};
@@ -330,7 +334,7 @@ enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line
         return inf_fail(err, INF_INVALID, "a line is no case");
     INF_TRY(read_tensors(subject, json_object_get(line, "inputs"), true, err));
     INF_TRY(read_tensors(subject, json_object_get(line, "outputs"), false, err));
-    write_model(&subject->model, line);
+    write_model(&subject->model, line, open);
     return INF_OK;
 }
 

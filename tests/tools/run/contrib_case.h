@@ -30,12 +30,13 @@ struct contrib_case {
     struct inf_string_pool strings;     // the strings of inputs and outputs, and of the run
 };
 
-// Reads a line of cases.jsonl. The caller calls contrib_case_fini(), also after a failure.
+// Reads a line of cases.jsonl. If `open` is true, the model does not give the sizes of its inputs
+// and outputs of rank 2 and more. The caller calls contrib_case_fini(), also after a failure.
 //
 // INF_INVALID      the line is no case, or a tensor has an unknown type or wrong size.
 // INF_UNSUPPORTED  the case has too many tensors, or a tensor has too many dimensions.
 // INF_EXHAUSTED
-enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line,
+enum inf_code contrib_case_init(struct contrib_case *subject, const json_t *line, bool open,
                                 struct inf_error *err) INF_NODISCARD;
 
 // Frees what a case holds.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_contrib CASES.jsonl --backend NAME [--constants] [--list FILE] [--only TEXT]
+// run_contrib CASES.jsonl --backend NAME [--constants] [--open] [--list FILE] [--only TEXT]
 //
 // Runs every case of shared/contrib-ops: writes it as an ONNX model of one node, imports the model,
 // runs it with the recorded inputs, and compares the outputs with the recorded outputs by the
 // tolerance of the case. If the model is refused, the case is tried again with small inputs bound,
 // which means that they are constants of the model: first integers, then also floats. With
 // --constants all inputs except the first are bound, as weights are, and nothing is tried again.
+// With --open the model does not give the sizes of its inputs and outputs.
 //
 // Prints for each case "ID ok", "ID ok bound" (it passed with bound inputs), "ID FAIL reason"
 // (wrong outputs) or "ID unsupported reason" (refused), then the counts. --list FILE names the
@@ -32,7 +33,7 @@
 struct judge {
     struct tool_engine engine;
     const char *only;
-    bool constants;
+    bool constants, open;
     char *known; // text of the list; "": every case is expected to pass
     unsigned cases, ok, bound, unsupported, failed, unexpected;
 };
@@ -254,7 +255,7 @@ static void judge_line(struct judge *judge, const json_t *line)
     bool bound = false;
     if (id == NULL || (judge->only != NULL && strstr(id, judge->only) == NULL))
         return;
-    enum inf_code code = contrib_case_init(&subject, line, &err);
+    enum inf_code code = contrib_case_init(&subject, line, judge->open, &err);
     if (code == INF_OK)
         code = run_case(judge, &subject, &tolerance, &bound, &err);
     contrib_case_fini(&subject);
@@ -315,7 +316,7 @@ static char *read_list(const char *path)
 static int print_usage(void)
 {
     fputs(
-        "usage: run_contrib CASES.jsonl --backend NAME [--constants] [--list FILE] "
+        "usage: run_contrib CASES.jsonl --backend NAME [--constants] [--open] [--list FILE] "
         "[--only TEXT]\n",
         stderr);
     return 2;
@@ -323,11 +324,10 @@ static int print_usage(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"list", required_argument, NULL, 'l'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"constants", no_argument, NULL, 'c'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'}, {"list", required_argument, NULL, 'l'},
+        {"only", required_argument, NULL, 'o'},    {"constants", no_argument, NULL, 'c'},
+        {"open", no_argument, NULL, 'p'},          {0}};
     struct judge judge = {0};
     struct inf_error err = {0};
     const char *backend = NULL, *list = NULL;
@@ -341,6 +341,8 @@ int main(int argc, char **argv)
             judge.only = optarg;
         else if (option == 'c')
             judge.constants = true;
+        else if (option == 'p')
+            judge.open = true;
         else
             return print_usage();
     }

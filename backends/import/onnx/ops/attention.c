@@ -116,6 +116,24 @@ static uint32_t join_past(struct inf_onnx_scope *s, struct attention *attention)
     return joins ? past_k : INF_VALUE_NONE;
 }
 
+// Adds the square root of the scale of the scores, a scalar. The scale 0 means 1 / sqrt(size of a
+// head).
+static uint32_t add_scale_root(struct inf_onnx_scope *s, const struct attention *attention,
+                               float scale)
+{
+    enum inf_dtype dtype = inf_build_dtype(&s->b, attention->q);
+    int64_t size = inf_build_dim(&s->b, attention->q, 3);
+    if (scale == 0 && size == INF_DIM_UNKNOWN) {
+        uint32_t root = inf_build_dim_value(&s->b, attention->q, 3);
+        root = inf_build_cast(&s->b, inf_build_reshape(&s->b, root, NULL, 0), INF_DTYPE_F64);
+        root = inf_build_binary_number(&s->b, INF_BINARY_POW, root, -0.25);
+        return inf_build_cast(&s->b, root, dtype);
+    }
+    if (scale == 0)
+        scale = (float)(1 / sqrt((double)INF_MAX(size, 1)));
+    return inf_build_scalar(&s->b, dtype, sqrt((double)scale));
+}
+
 static void lower_attention(struct inf_onnx_scope *s)
 {
     struct attention attention;
@@ -126,10 +144,7 @@ static void lower_attention(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_INVALID, "operands are not of rank 3 or 4");
         return;
     }
-    int64_t heads = inf_build_known_dim(&s->b, attention.q, 1);
     float scale = inf_onnx_attr_float(s, "scale", 0), cap = inf_onnx_attr_float(s, "softcap", 0);
-    if (scale == 0)
-        scale = (float)(1 / sqrt((double)INF_MAX(inf_build_known_dim(&s->b, attention.q, 3), 1)));
     (void)inf_onnx_find_attr(s,
                              // Ignore this attribute, because the softmax is never less precise
                              // than its operands.
@@ -137,14 +152,15 @@ static void lower_attention(struct inf_onnx_scope *s)
     int32_t mode = inf_onnx_attr_int(s, "qk_matmul_output_mode", 0);
     // Multiply both operands by the square root of the scale, so that rounding is the same as in
     // ONNX's reference implementation.
-    uint32_t q = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.q, sqrt((double)scale));
-    uint32_t k = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.k, sqrt((double)scale));
+    uint32_t root = add_scale_root(s, &attention, scale);
+    uint32_t q = inf_build_mul(&s->b, attention.q, root);
+    uint32_t k = inf_build_mul(&s->b, attention.k, root);
     uint32_t stages[4];
-    stages[0] = inf_onnx_multiply_keys(s, q, inf_onnx_repeat_heads(s, k, heads));
+    stages[0] = inf_onnx_multiply_keys(s, q, inf_onnx_repeat_heads(s, k, q));
     stages[1] = inf_onnx_softcap(s, stages[0], cap);
     stages[2] = add_biases(s, &attention, stages[1], past);
     stages[3] = inf_onnx_softmax(s, stages[2]);
-    uint32_t y = inf_build_matmul(&s->b, stages[3], inf_onnx_repeat_heads(s, attention.v, heads));
+    uint32_t y = inf_build_matmul(&s->b, stages[3], inf_onnx_repeat_heads(s, attention.v, q));
     s->outputs[0] = attention.is_flat ? inf_onnx_join_heads(s, y) : y;
     if (mode < 0 || mode > 3)
         inf_build_fail(&s->b, INF_INVALID, "qk_matmul_output_mode is %d", mode);

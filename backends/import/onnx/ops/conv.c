@@ -145,12 +145,13 @@ static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
     return inf_build_channels_first(&s->b, reshape_slices(s, sum, first, 2, sum));
 }
 
-// Reads the spatial sizes of a filter.
-static void read_filter_sizes(struct inf_onnx_scope *s, uint32_t filter, int64_t *kernel)
+// Returns the scalar with which x is padded: its zero point, or INF_VALUE_NONE if that is 0.
+static uint32_t read_padding_value(struct inf_onnx_scope *s,
+                                   const struct quantization *quantization)
 {
-    int32_t rank = inf_build_rank(&s->b, filter);
-    for (int32_t i = 2; i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
-        kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
+    if (quantization == NULL || quantization->a_zero == INF_VALUE_NONE)
+        return INF_VALUE_NONE;
+    return inf_build_reshape(&s->b, quantization->a_zero, NULL, 0);
 }
 
 // Adds a convolution of any rank; quantised ones have rank 3 or 4.
@@ -161,7 +162,7 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
     int64_t groups = inf_onnx_attr_int(s, "group", 1);
     int32_t rank = inf_build_rank(&s->b, x);
-    read_filter_sizes(s, filter, kernel);
+    inf_onnx_window_read_filter(s, filter, kernel);
     inf_onnx_window_read(s, &window, x, kernel);
     if (rank != inf_build_rank(&s->b, filter))
         inf_build_fail(&s->b, INF_INVALID, "x has rank %d, the filter %d", rank,
@@ -175,16 +176,16 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
                        (long long)inf_build_dim(&s->b, x, 1));
     if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
+    if (rank == 5 || window.lower)
+        x = inf_onnx_window_settle(s, &window, x, read_padding_value(s, quantization));
     struct flat_conv conv = {.x = x,
                              .filter = filter,
                              .bias = bias,
                              .groups = groups,
                              .window = &window,
                              .quantization = quantization};
-    if (rank == 5) {
-        inf_onnx_window_settle(s, &window, x);
+    if (rank == 5)
         return emit_deep_conv(s, &conv);
-    }
     if (rank == 3) {
         conv.x = inf_build_expand_dims(&s->b, x, (int64_t[]){2}, 1);
         conv.filter = inf_build_expand_dims(&s->b, filter, (int64_t[]){2}, 1);

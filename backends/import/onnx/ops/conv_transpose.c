@@ -13,7 +13,8 @@
 struct transposed {
     uint32_t x, filter, bias;
     const struct inf_onnx_window *window;
-    const int64_t *extra; // for each axis: number of elements of y after those that x reaches
+    const int64_t *extra;  // for each axis: number of elements of y after those that x reaches
+    const int64_t *wanted; // sizes of y, which is cut out of the result; NULL: the whole result
 };
 
 // --- reading the window and its padding ---
@@ -50,26 +51,36 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
             inf_build_fail(&s->b, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
 }
 
-// Reads the window and output_padding. With auto_pad, the output size is the input size times the
-// stride.
-static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
-                        uint32_t filter, int64_t *extra)
+static bool has_known_sizes(struct inf_onnx_scope *s, uint32_t x)
 {
-    int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1}, wanted[INF_ONNX_WINDOW_AXES] = {0};
+    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
+        if (inf_build_dim(&s->b, x, i) == INF_DIM_UNKNOWN)
+            return false;
+    return true;
+}
+
+// Reads the window and output_padding. With auto_pad, the output size is the input size times the
+// stride. Returns true if `wanted` has the sizes of y, and the padding depends on a size of x that
+// is not known, so that it stays 0.
+static bool read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
+                        uint32_t filter, int64_t *extra, int64_t *wanted)
+{
+    int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
     int64_t surplus[INF_ONNX_WINDOW_AXES];
     int32_t rank = inf_build_rank(&s->b, x);
     bool there;
     if (rank != inf_build_rank(&s->b, filter))
         inf_build_fail(&s->b, INF_INVALID, "x has rank %d, the filter %d", rank,
                        inf_build_rank(&s->b, filter));
-    for (int32_t i = 2; inf_build_ok(&s->b) && i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
-        kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
+    inf_onnx_window_read_filter(s, filter, kernel);
     inf_onnx_window_read_transposed(s, window, x, kernel);
     read_per_axis(s, "output_padding", window->axes, extra, &there);
     read_per_axis(s, "output_shape", window->axes, wanted, &there);
     const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     if (!inf_build_ok(&s->b) || (!there && automatic[0] != 'S'))
-        return;
+        return false;
+    if (there && !has_known_sizes(s, x))
+        return true;
     for (int32_t i = 0; i < window->axes; i++) {
         // Without padding y has stride * (size of x) + surplus elements.
         surplus[i] = extra[i] + inf_onnx_window_reach(window, i) - window->stride[i];
@@ -77,12 +88,13 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
             surplus[i] += window->stride[i] * inf_build_known_dim(&s->b, x, i + 2) - wanted[i];
     }
     pad_for_output(s, window, surplus, extra);
+    return false;
 }
 
 // --- adding the nodes of a transposed convolution ---
 
 // Adds the sizes of the output as a value: strides * (input - 1) plus a constant that depends only
-// on the window.
+// on the window, but at least those that the model wants.
 static uint32_t add_output_shape(struct inf_onnx_scope *s, const struct transposed *conv)
 {
     const struct inf_onnx_window *window = conv->window;
@@ -95,6 +107,9 @@ static uint32_t add_output_shape(struct inf_onnx_scope *s, const struct transpos
         uint32_t part = inf_build_dim_value(&s->b, conv->x, i + 1);
         part = inf_build_binary_number(&s->b, INF_BINARY_MUL, part, (double)window->stride[i]);
         parts[i + 1] = inf_build_binary_number(&s->b, INF_BINARY_ADD, part, (double)term);
+        if (conv->wanted != NULL)
+            parts[i + 1] = inf_build_binary_number(&s->b, INF_BINARY_MAX, parts[i + 1],
+                                                   (double)conv->wanted[i]);
     }
     int64_t channels = inf_build_known_dim(&s->b, conv->filter, 1);
     parts[last] = inf_build_list(&s->b, &channels, 1);
@@ -180,13 +195,32 @@ static uint32_t emit_groups(struct inf_onnx_scope *s, const struct transposed *w
                                : INF_VALUE_NONE;
 }
 
+// Cuts the sizes that the model wants out of y [n, spatial..., c]. What is left over is divided as
+// pad_for_output() divides padding.
+static uint32_t cut_output(struct inf_onnx_scope *s, const struct transposed *conv, uint32_t y)
+{
+    struct inf_builder *b = &s->b;
+    const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
+    double odd = automatic[0] == 'S' && automatic[5] == 'U' ? 0 : 1;
+    for (int32_t i = 0; i < conv->window->axes; i++) {
+        double size = (double)conv->wanted[i];
+        uint32_t first = inf_build_dim_value(b, y, i + 1);
+        first = inf_build_binary_number(b, INF_BINARY_ADD, first, odd - size);
+        first = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, first, 2);
+        first = inf_build_reshape(b, first, NULL, 0);
+        uint32_t count = inf_build_iota(b, INF_DTYPE_I32, conv->wanted[i]);
+        y = inf_build_gather(b, y, inf_build_add(b, count, first), i + 1);
+    }
+    return y;
+}
+
 static void lower_conv_transpose(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;
-    int64_t extra[INF_ONNX_WINDOW_AXES] = {0};
+    int64_t extra[INF_ONNX_WINDOW_AXES] = {0}, wanted[INF_ONNX_WINDOW_AXES] = {0};
     uint32_t x = s->inputs[0], filter = s->inputs[1];
     int32_t rank = inf_build_rank(&s->b, x), groups = inf_onnx_attr_int(s, "group", 1);
-    read_window(s, &window, x, filter, extra);
+    bool is_cut = read_window(s, &window, x, filter, extra, wanted);
     if (!inf_build_ok(&s->b))
         return;
     if (rank == 3) {
@@ -195,14 +229,49 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
         inf_onnx_window_widen(&window);
         extra[1] = extra[0];
         extra[0] = 0;
+        wanted[1] = wanted[0];
+        wanted[0] = 1;
     }
-    const struct transposed conv = {inf_build_channels_last(&s->b, x), filter, inf_onnx_input(s, 2),
-                                    &window, extra};
-    uint32_t y = inf_build_channels_first(&s->b, emit_groups(s, &conv, groups));
+    const struct transposed conv = {inf_build_channels_last(&s->b, x),
+                                    filter,
+                                    inf_onnx_input(s, 2),
+                                    &window,
+                                    extra,
+                                    is_cut ? wanted : NULL};
+    uint32_t y = emit_groups(s, &conv, groups);
+    y = inf_build_channels_first(&s->b, is_cut ? cut_output(s, &conv, y) : y);
     s->outputs[0] = rank == 3 ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
 // --- operator MaxUnpool ---
+
+// Adds the size of axis `axis` of y without an output_shape, i32 [1].
+static uint32_t add_unpooled_size(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+                                  int32_t axis)
+{
+    uint32_t size = inf_build_dim_value(&s->b, s->inputs[0], axis);
+    int32_t i = axis - 2;
+    if (i < 0)
+        return size;
+    size = inf_build_binary_number(&s->b, INF_BINARY_MUL, size, (double)window->stride[i]);
+    int64_t term = window->kernel[i] - window->stride[i] - window->before[i] - window->after[i];
+    return inf_build_binary_number(&s->b, INF_BINARY_ADD, size, (double)term);
+}
+
+// Pads y at the end of each axis to the shape that the model wants.
+static uint32_t pad_to_shape(struct inf_onnx_scope *s, uint32_t y, uint32_t dims, uint32_t shape)
+{
+    int32_t rank = inf_build_rank(&s->b, y);
+    uint32_t zeros = inf_build_fill(&s->b, inf_build_list(&s->b, (int64_t[]){rank}, 1),
+                                    inf_build_scalar(&s->b, INF_DTYPE_I32, 0));
+    uint32_t missing = inf_build_sub(&s->b, inf_build_cast(&s->b, shape, INF_DTYPE_I32), dims);
+    uint32_t columns[] = {inf_build_expand_dims(&s->b, zeros, (int64_t[]){1}, 1),
+                          inf_build_expand_dims(&s->b, missing, (int64_t[]){1}, 1)};
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_PAD, y, inf_build_concat(&s->b, columns, 2, 1), INF_VALUE_NONE);
+    node.attrs.pad.mode = INF_PAD_CONSTANT;
+    return inf_build_value(&s->b, &node);
+}
 
 // Lowers MaxUnpool: moves each element to the position from which a MaxPool took it; other elements
 // are 0. Indices count through the whole input of the pooling. If a larger output is requested, it
@@ -210,40 +279,27 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
 static void lower_max_unpool(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;
-    int64_t dims[INF_LIMIT_RANK] = {0}, pads[2 * INF_LIMIT_RANK] = {0}, count = 1;
-    uint32_t x = s->inputs[0], flat[2];
+    uint32_t sizes[INF_ONNX_WINDOW_AXES + 2], flat[2], x = s->inputs[0];
     inf_onnx_window_read(s, &window, x, NULL);
-    struct inf_shape shape = inf_build_known_shape(&s->b, x);
-    for (int32_t i = 0; inf_build_ok(&s->b) && i < shape.rank; i++) {
-        dims[i] = shape.dims[i];
-        if (i >= 2)
-            dims[i] = (shape.dims[i] - 1) * window.stride[i - 2] + window.kernel[i - 2] -
-                      window.before[i - 2] - window.after[i - 2];
-        if (dims[i] < 1 || dims[i] >= INF_LIMIT_DIM || count > INF_LIMIT_DIM / dims[i])
-            inf_build_fail(&s->b, INF_INVALID, "axis %d of y is %lld", i, (long long)dims[i]);
-        else
-            count *= dims[i];
-    }
+    int32_t rank = inf_build_rank(&s->b, x);
+    if (window.same || window.lower)
+        inf_build_fail(&s->b, INF_INVALID, "has auto_pad, which MaxUnpool does not have");
     if (!inf_build_ok(&s->b))
         return;
+    uint32_t count = inf_build_list(&s->b, (int64_t[]){1}, 1);
+    for (int32_t i = 0; i < rank; i++) {
+        sizes[i] = add_unpooled_size(s, &window, i);
+        count = inf_build_mul(&s->b, count, sizes[i]);
+    }
+    uint32_t dims = inf_build_concat(&s->b, sizes, (uint32_t)rank, 0);
     for (uint32_t i = 0; i < 2; i++)
         flat[i] = inf_build_reshape(&s->b, s->inputs[i], (int64_t[]){-1}, 1);
-    uint32_t zeros = inf_build_fill(&s->b, inf_build_list(&s->b, &count, 1),
-                                    inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0));
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_SCATTER_ELEMENTS, zeros, flat[1], flat[0]);
-    uint32_t y = inf_build_reshape(&s->b, inf_build_value(&s->b, &node), dims, shape.rank);
-    if (inf_onnx_input(s, 2) != INF_VALUE_NONE) {
-        struct inf_build_ints wanted = inf_build_const_ints(&s->b, s->inputs[2], "output_shape");
-        for (int32_t i = 0; inf_build_ok(&s->b) && i < shape.rank; i++) {
-            pads[2 * i + 1] = (uint32_t)i < wanted.count ? wanted.values[i] - dims[i] : -1;
-            if (pads[2 * i + 1] < 0 || pads[2 * i + 1] > INT32_MAX)
-                inf_build_fail(&s->b, INF_INVALID, "output_shape is smaller than y, axis %d", i);
-        }
-        if (inf_build_ok(&s->b))
-            y = inf_build_pad(&s->b, y, pads, shape.rank, INF_PAD_CONSTANT, INF_VALUE_NONE);
-    }
-    s->outputs[0] = y;
+    uint32_t zero = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0);
+    struct inf_build_node node = inf_build_describe(
+        INF_OP_SCATTER_ELEMENTS, inf_build_fill(&s->b, count, zero), flat[1], flat[0]);
+    uint32_t y = inf_build_reshape_to(&s->b, inf_build_value(&s->b, &node), dims);
+    uint32_t shape = inf_onnx_input(s, 2);
+    s->outputs[0] = shape != INF_VALUE_NONE ? pad_to_shape(s, y, dims, shape) : y;
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -68,10 +68,11 @@ static void read_deform(struct inf_onnx_scope *s, struct deform *deform)
     }
     deform->batch = inf_build_dim_value(&s->b, deform->x, 0);
     deform->channels = inf_build_dim_value(&s->b, deform->x, 1);
-    int64_t channels = inf_build_known_dim(&s->b, deform->x, 1);
+    int64_t channels = inf_build_dim(&s->b, deform->x, 1);
     if (inf_build_ok(&s->b) &&
-        (deform->groups < 1 || deform->offset_groups < 1 || channels % deform->groups != 0 ||
-         channels % deform->offset_groups != 0))
+        (deform->groups < 1 || deform->offset_groups < 1 ||
+         (channels != INF_DIM_UNKNOWN &&
+          (channels % deform->groups != 0 || channels % deform->offset_groups != 0))))
         inf_build_fail(&s->b, INF_INVALID, "%lld channels do not divide into %lld and %lld groups",
                        (long long)channels, (long long)deform->groups,
                        (long long)deform->offset_groups);
@@ -130,7 +131,7 @@ static uint32_t add_samples(struct inf_onnx_scope *s, const struct deform *defor
     const uint32_t merged[] = {pictures, rows, places[1], add_number(s, 2)};
     grid = reshape_by(s, grid, merged, 4);
     const uint32_t parts[] = {
-        pictures, add_number(s, inf_build_known_dim(b, deform->x, 1) / groups),
+        pictures, inf_build_binary_number(b, INF_BINARY_DIV, deform->channels, (double)groups),
         inf_build_dim_value(b, deform->x, 2), inf_build_dim_value(b, deform->x, 3)};
     uint32_t x = inf_build_cast(b, deform->x, INF_DTYPE_F32);
     x = inf_build_channels_last(b, reshape_by(s, x, parts, 4));
@@ -174,8 +175,9 @@ static void lower_deform_conv(struct inf_onnx_scope *s)
     struct inf_builder *b = &s->b;
     int64_t k = deform.taps[0] * deform.taps[1], groups = deform.offset_groups;
     uint32_t places = inf_build_mul(b, deform.places[0], deform.places[1]);
-    const uint32_t split[] = {deform.batch, add_number(s, groups), add_number(s, k), places,
-                              add_number(s, inf_build_known_dim(b, deform.x, 1) / groups)};
+    const uint32_t split[] = {
+        deform.batch, add_number(s, groups), add_number(s, k), places,
+        inf_build_binary_number(b, INF_BINARY_DIV, deform.channels, (double)groups)};
     uint32_t columns = reshape_by(s, add_samples(s, &deform), split, 5);
     columns = inf_build_transpose(b, columns, (int64_t[]){0, 3, 2, 1, 4}, 5);
     const uint32_t merged[] = {deform.batch, places, add_number(s, k), deform.channels};

@@ -312,15 +312,14 @@ static void lower_flex_attention(struct inf_onnx_scope *s)
                        inf_onnx_type_name(precision));
     if (!inf_build_ok(&s->b))
         return;
-    int64_t heads = inf_build_known_dim(&s->b, parts[0], 1);
     uint32_t scores =
-        inf_onnx_multiply_keys(s, parts[0], inf_onnx_repeat_heads(s, parts[1], heads));
+        inf_onnx_multiply_keys(s, parts[0], inf_onnx_repeat_heads(s, parts[1], parts[0]));
     scores = inf_onnx_scale(s, scores, parts[0], scale);
     scores = inf_build_cast(&s->b, apply_graph(s, "score_mod", scores, dtype), work);
     enum inf_dtype exact = precision == 11 ? INF_DTYPE_F64 : work;
     uint32_t weights = inf_build_softmax(&s->b, inf_build_cast(&s->b, scores, exact), -1, false);
     weights = inf_build_cast(&s->b, apply_graph(s, "prob_mod", weights, dtype), work);
-    uint32_t y = inf_build_matmul(&s->b, weights, inf_onnx_repeat_heads(s, parts[2], heads));
+    uint32_t y = inf_build_matmul(&s->b, weights, inf_onnx_repeat_heads(s, parts[2], parts[0]));
     s->outputs[0] = inf_build_cast(&s->b, y, dtype);
 }
 

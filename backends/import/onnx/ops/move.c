@@ -218,22 +218,41 @@ static enum inf_pad_mode read_pad_mode(struct inf_onnx_scope *s, const char *mod
     return INF_PAD_CONSTANT;
 }
 
-// Pads one axis periodically: the end of x is placed before it, the beginning of x after it.
-static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t before,
-                                 int64_t after)
+// Pads one axis periodically: the end of x is placed before it, the beginning of x after it. The
+// amounts are i32 scalars. A negative amount cuts elements off.
+static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t axis,
+                                 uint32_t before, uint32_t after)
 {
-    int64_t size = inf_build_known_dim(&s->b, x, axis);
-    int64_t total = before + size + after;
-    int32_t *index;
-    if (before < 0 || after < 0 || size < 1 || total > 1 << 20)
-        inf_build_fail(&s->b, INF_UNSUPPORTED, "wraps %lld elements by %lld and %lld",
-                       (long long)size, (long long)before, (long long)after);
-    if (!inf_build_ok(&s->b) || (before == 0 && after == 0))
-        return x;
-    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(total), &index);
-    for (int64_t i = 0; index != NULL && i < total; i++)
-        index[i] = (int32_t)(((i - before) % size + size) % size);
-    return inf_build_gather(&s->b, x, indices, axis);
+    struct inf_builder *b = &s->b;
+    uint32_t none = inf_build_scalar(b, INF_DTYPE_I32, 0);
+    uint32_t size = inf_build_reshape(b, inf_build_dim_value(b, x, axis), NULL, 0);
+    uint32_t total = inf_build_add(b, inf_build_add(b, size, before), after);
+    uint32_t cut_before = inf_build_binary(b, INF_BINARY_MIN, before, none);
+    uint32_t cut_after = inf_build_binary(b, INF_BINARY_MIN, after, none);
+    uint32_t left = inf_build_add(b, inf_build_add(b, size, cut_before), cut_after);
+    uint32_t indices = inf_build_sub(b, inf_build_range(b, total),
+                                     inf_build_binary(b, INF_BINARY_MAX, before, none));
+    indices = inf_build_binary(b, INF_BINARY_FLOOR_MOD, indices, left);
+    return inf_build_gather(b, x, inf_build_sub(b, indices, cut_before), axis);
+}
+
+// Pads every axis of x periodically. `pads` is i32 [2 * rank], first all before, then all after.
+static uint32_t pad_all_periodically(struct inf_onnx_scope *s, uint32_t x, uint32_t pads)
+{
+    int32_t rank = inf_build_rank(&s->b, x);
+    for (int32_t i = 0; i < rank; i++) {
+        uint32_t amounts[2];
+        double known[2] = {1, 1};
+        for (int32_t k = 0; k < 2; k++) {
+            int64_t at = (int64_t)i + k * rank;
+            amounts[k] = inf_build_slice(&s->b, pads, 0, at, at + 1, 1);
+            amounts[k] = inf_build_reshape(&s->b, amounts[k], NULL, 0);
+            (void)inf_build_const_number(&s->b, amounts[k], &known[k]);
+        }
+        if (known[0] != 0 || known[1] != 0)
+            x = pad_periodically(s, x, i, amounts[0], amounts[1]);
+    }
+    return x;
 }
 
 // Adds nodes that pad each axis by known amounts of elements before and after. A negative amount
@@ -243,17 +262,14 @@ static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const
 {
     int64_t pairs[2 * INF_LIMIT_RANK];
     int32_t rank = inf_build_rank(&s->b, x);
-    bool wraps = strcmp(mode, "wrap") == 0;
     for (int32_t i = 0; i < rank; i++) {
         pairs[2 * i] = INF_MAX(before[i], 0);
         pairs[2 * i + 1] = INF_MAX(after[i], 0);
         if (before[i] < 0 || after[i] < 0)
             x = inf_build_slice(&s->b, x, i, INF_MAX(-before[i], 0),
                                 after[i] < 0 ? after[i] : INT64_MAX, 1);
-        if (wraps)
-            x = pad_periodically(s, x, i, pairs[2 * i], pairs[2 * i + 1]);
     }
-    return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, read_pad_mode(s, mode), value);
+    return inf_build_pad(&s->b, x, pairs, rank, read_pad_mode(s, mode), value);
 }
 
 // Adds a node that pads x by amounts that are computed at run time. Converts the list of [2 * rank]
@@ -261,6 +277,8 @@ static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const
 static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint32_t pads,
                                      const char *mode, uint32_t value)
 {
+    if (strcmp(mode, "wrap") == 0)
+        return pad_all_periodically(s, x, inf_onnx_axes_clamp(s, pads));
     uint32_t halves = inf_build_reshape(&s->b, pads, (int64_t[]){2, inf_build_rank(&s->b, x)}, 2);
     uint32_t pairs = inf_build_transpose(&s->b, halves, (int64_t[]){1, 0}, 2);
     struct inf_build_node node =
@@ -317,30 +335,67 @@ static void lower_pad(struct inf_onnx_scope *s)
     }
     if (value != INF_VALUE_NONE && inf_build_rank(&s->b, value) > 0)
         value = inf_build_reshape(&s->b, value, NULL, 0);
+    if (strcmp(mode, "wrap") == 0) {
+        uint32_t halves[] = {inf_build_list(&s->b, before, (uint32_t)rank),
+                             inf_build_list(&s->b, after, (uint32_t)rank)};
+        s->outputs[0] = pad_all_periodically(s, x, inf_build_concat(&s->b, halves, 2, 0));
+        return;
+    }
     s->outputs[0] = add_constant_padding(s, x, before, after, mode, value);
 }
 
-// Lowers CenterCropPad: cuts or pads with zeros to a given size, around the centre.
+// Cuts axis `axis` of x to `size` elements around the centre, and sets amounts[0] and amounts[1] to
+// the number of elements that are missing before and after it. All sizes are i32 [1].
+static uint32_t crop_to_center(struct inf_onnx_scope *s, uint32_t x, int32_t axis, uint32_t size,
+                               uint32_t *amounts)
+{
+    struct inf_builder *b = &s->b;
+    uint32_t own = inf_build_dim_value(b, x, axis), missing = inf_build_sub(b, size, own);
+    uint32_t cut = inf_build_binary_number(b, INF_BINARY_MIN, missing, 0);
+    missing = inf_build_binary_number(b, INF_BINARY_MAX, missing, 0);
+    amounts[0] = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, missing, 2);
+    amounts[1] = inf_build_sub(b, missing, amounts[0]);
+    cut = inf_build_sub(b, inf_build_list(b, (int64_t[]){0}, 1), cut);
+    uint32_t first = inf_build_binary_number(b, INF_BINARY_FLOOR_DIV, cut, 2), begins, ends;
+    uint32_t end = inf_build_add(b, first, inf_build_sub(b, own, cut));
+    const struct inf_build_ints axes = {.count = 1, .values = {axis}};
+    int32_t rank = inf_build_rank(b, x);
+    begins = expand_to_all_axes(s, first, &axes, rank, 0);
+    ends = expand_to_all_axes(s, end, &axes, rank, INT32_MAX);
+    const uint32_t inputs[] = {x, begins, ends,
+                               expand_to_all_axes(s, INF_VALUE_NONE, &axes, rank, 1)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
+    node.attrs.slice.begin_mask = node.attrs.slice.end_mask = ((1 << rank) - 1) & ~(1 << axis);
+    return inf_build_value(b, &node);
+}
+
+// Lowers CenterCropPad: cuts or pads with zeros to a given size, around the centre. What is odd is
+// cut or added at the end.
 static void lower_center_crop_pad(struct inf_onnx_scope *s)
 {
-    struct inf_build_ints axes, sizes = inf_build_const_ints(&s->b, s->inputs[1], "shape");
-    uint32_t x = s->inputs[0];
+    struct inf_build_ints axes = {.count = 0};
+    uint32_t x = s->inputs[0], amounts[2 * INF_LIMIT_RANK];
+    uint32_t sizes = inf_onnx_axes_clamp(s, s->inputs[1]);
     int32_t rank = inf_build_rank(&s->b, x);
-    int64_t before[INF_LIMIT_RANK] = {0}, after[INF_LIMIT_RANK] = {0};
     if (!inf_onnx_attr_ints(s, "axes", &axes))
         for (int32_t i = 0; i < rank; i++)
             axes.values[axes.count++] = i;
-    if (axes.count != sizes.count)
-        inf_build_fail(&s->b, INF_INVALID, "has %u axes and %u sizes", axes.count, sizes.count);
+    int64_t count = inf_build_dim(&s->b, sizes, 0);
+    if (count != INF_DIM_UNKNOWN && axes.count != count)
+        inf_build_fail(&s->b, INF_INVALID, "has %u axes and %lld sizes", axes.count,
+                       (long long)count);
+    for (int32_t i = 0; i < 2 * rank; i++)
+        amounts[i] = inf_build_list(&s->b, (int64_t[]){0}, 1);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++) {
         int32_t axis = inf_build_axis(&s->b, axes.values[i], rank);
-        int64_t missing = sizes.values[i] - inf_build_known_dim(&s->b, x, axis);
-        // Pad or cut half of the elements at the beginning, rounded towards zero, and the rest at
-        // the end.
-        before[axis] = missing / 2;
-        after[axis] = missing - missing / 2;
+        uint32_t size = inf_build_slice(&s->b, sizes, 0, (int64_t)i, (int64_t)i + 1, 1);
+        x = crop_to_center(s, x, axis, size, &amounts[2 * axis]);
     }
-    s->outputs[0] = add_constant_padding(s, x, before, after, "constant", INF_VALUE_NONE);
+    uint32_t pairs = inf_build_concat(&s->b, amounts, 2 * (uint32_t)rank, 0);
+    pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){rank, 2}, 2);
+    struct inf_build_node node = inf_build_describe(INF_OP_PAD, x, pairs, INF_VALUE_NONE);
+    node.attrs.pad.mode = INF_PAD_CONSTANT;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 // --- operators SpaceToDepth and DepthToSpace ---
@@ -367,22 +422,22 @@ static void lower_depth_to_space(struct inf_onnx_scope *s)
     }
     // In mode CRD the channels are [c, block rows, block columns]; in mode DCR the block comes
     // before c. The graph's operator supports only DCR.
-    int64_t channels = inf_build_known_dim(&s->b, x, 1);
+    int64_t channels = inf_build_dim(&s->b, x, 1);
     if (strcmp(mode, "CRD") != 0 || inf_build_rank(&s->b, x) != 4 || block < 1 || block > 4096 ||
-        channels % ((int64_t)block * block) != 0)
+        (channels != INF_DIM_UNKNOWN && channels % ((int64_t)block * block) != 0))
         inf_build_fail(&s->b, INF_INVALID,
                        "mode '%.20s', blocksize %d and %lld channels do not fit", mode, block,
                        (long long)channels);
     if (!inf_build_ok(&s->b))
         return;
-    int64_t c = channels / ((int64_t)block * block);
+    uint32_t c = inf_build_binary_number(&s->b, INF_BINARY_DIV, inf_build_dim_value(&s->b, x, 1),
+                                         (double)block * block);
     const uint32_t n = inf_build_dim_value(&s->b, x, 0);
     const uint32_t h = inf_build_dim_value(&s->b, x, 2), w = inf_build_dim_value(&s->b, x, 3);
-    const uint32_t split[] = {n, inf_build_list(&s->b, (int64_t[]){c, block, block}, 3), h, w};
-    const uint32_t joined[] = {n, inf_build_list(&s->b, &c, 1),
-                               inf_build_binary_number(&s->b, INF_BINARY_MUL, h, block),
+    const uint32_t split[] = {n, c, inf_build_list(&s->b, (int64_t[]){block, block}, 2), h, w};
+    const uint32_t joined[] = {n, c, inf_build_binary_number(&s->b, INF_BINARY_MUL, h, block),
                                inf_build_binary_number(&s->b, INF_BINARY_MUL, w, block)};
-    x = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, split, 4, 0));
+    x = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, split, 5, 0));
     x = inf_build_transpose(&s->b, x, (int64_t[]){0, 1, 4, 2, 5, 3}, 6);
     s->outputs[0] = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, joined, 4, 0));
 }

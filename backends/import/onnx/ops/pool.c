@@ -45,27 +45,26 @@ static uint32_t add_end_padding(struct inf_onnx_scope *s, const struct inf_onnx_
     return inf_build_binary_number(b, INF_BINARY_MAX, end, 0);
 }
 
-// Pads x at the end for ceil_mode. The shape of x is not known, so that nodes of the graph compute
-// the amounts. The padding has the lowest number of the type, so that it changes no maximum. Sets
-// the window's own padding at the end to 0.
-static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+// Adds the lowest number of the type of x. Padding with it changes no maximum.
+static uint32_t add_least(struct inf_onnx_scope *s, uint32_t x)
 {
-    uint32_t amounts[2 * (INF_ONNX_WINDOW_AXES + 2)], count = 0;
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     double least = dtype == INF_DTYPE_U8 ? 0 : dtype == INF_DTYPE_I8 ? INT8_MIN : -INFINITY;
-    for (int32_t axis = 0; axis < window->axes + 2; axis++) {
-        amounts[count++] = inf_build_list(&s->b, (int64_t[]){0}, 1);
-        amounts[count++] = axis < 2 ? amounts[0] : add_end_padding(s, window, x, axis);
+    return inf_build_scalar(&s->b, dtype, least);
+}
+
+// Pads x at the end for ceil_mode. The shape of x is not known, so that nodes of the graph compute
+// the amounts. Sets the window's own padding at the end to 0.
+static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+{
+    uint32_t amounts[2 * INF_ONNX_WINDOW_AXES];
+    for (int32_t i = 0; i < window->axes; i++) {
+        amounts[2 * i] = inf_build_list(&s->b, (int64_t[]){0}, 1);
+        amounts[2 * i + 1] = add_end_padding(s, window, x, i + 2);
     }
     for (int32_t i = 0; i < window->axes; i++)
         window->after[i] = 0;
-    uint32_t pairs =
-        inf_build_cast(&s->b, inf_build_concat(&s->b, amounts, count, 0), INF_DTYPE_I32);
-    pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){window->axes + 2, 2}, 2);
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_PAD, x, pairs, inf_build_scalar(&s->b, dtype, least));
-    node.attrs.pad.mode = INF_PAD_CONSTANT;
-    return inf_build_value(&s->b, &node);
+    return inf_onnx_window_pad(s, x, amounts, window->axes, add_least(s, x));
 }
 
 // Returns true if the sizes of all spatial axes of x are known at import.
@@ -114,30 +113,34 @@ static struct inf_ints make_axis_list(const int64_t *values, int32_t count)
 // Converts indices so that the first spatial axis is the fastest, not the last.
 static uint32_t convert_indices(struct inf_onnx_scope *s, uint32_t indices)
 {
-    struct inf_shape shape = inf_build_known_shape(&s->b, s->inputs[0]);
-    int64_t plane = 1, column = 1;
-    for (int32_t i = 2; i < shape.rank; i++)
-        plane *= INF_MAX(shape.dims[i], 1);
-    uint32_t inside = inf_build_binary_number(&s->b, INF_BINARY_MOD, indices, (double)plane);
-    uint32_t sum = inf_build_sub(&s->b, indices, inside);
-    for (int32_t i = 2; inf_build_ok(&s->b) && i < shape.rank; i++) {
-        int64_t size = INF_MAX(shape.dims[i], 1);
+    struct inf_builder *b = &s->b;
+    uint32_t sizes[INF_ONNX_WINDOW_AXES], column = inf_build_list(b, (int64_t[]){1}, 1);
+    int32_t axes = inf_build_rank(b, s->inputs[0]) - 2;
+    column = inf_build_cast(b, column, INF_DTYPE_I64);
+    uint32_t plane = column;
+    for (int32_t i = 0; i < axes; i++) {
+        sizes[i] = inf_build_cast(b, inf_build_dim_value(b, s->inputs[0], i + 2), INF_DTYPE_I64);
+        sizes[i] = inf_build_binary_number(b, INF_BINARY_MAX, sizes[i], 1);
+        plane = inf_build_mul(b, plane, sizes[i]);
+    }
+    uint32_t inside = inf_build_binary(b, INF_BINARY_MOD, indices, plane), row = plane;
+    uint32_t sum = inf_build_sub(b, indices, inside);
+    for (int32_t i = 0; i < axes; i++) {
         // The distance between neighbours along axis i in an order where the last axis is the
         // fastest.
-        int64_t row = plane / column / size;
-        uint32_t at = inf_build_binary_number(&s->b, INF_BINARY_DIV, inside, (double)row);
-        at = inf_build_binary_number(&s->b, INF_BINARY_MOD, at, (double)size);
-        sum = inf_build_add(&s->b, sum,
-                            inf_build_binary_number(&s->b, INF_BINARY_MUL, at, (double)column));
-        column *= size;
+        row = inf_build_div(b, row, sizes[i]);
+        uint32_t at = inf_build_binary(b, INF_BINARY_MOD, inf_build_div(b, inside, row), sizes[i]);
+        sum = inf_build_add(b, sum, inf_build_mul(b, at, column));
+        column = inf_build_mul(b, column, sizes[i]);
     }
     return sum;
 }
 
-static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+static void emit_pool_nd(struct inf_onnx_scope *s, uint32_t x, const struct inf_onnx_window *window,
                          bool ceil_mode, bool count_pads)
 {
-    uint32_t values[2], x = inf_build_channels_last(&s->b, s->inputs[0]);
+    uint32_t values[2];
+    x = inf_build_channels_last(&s->b, x);
     struct inf_build_node node = inf_build_describe_list(INF_OP_POOL_ND, &x, 1);
     struct inf_attrs_pool_nd *attrs = &node.attrs.pool_nd;
     bool indices = inf_onnx_wants_output(s, 1);
@@ -176,7 +179,52 @@ static bool is_padded(const struct inf_onnx_window *window)
     for (int32_t i = 0; i < window->axes; i++)
         if (window->before[i] != 0 || window->after[i] != 0)
             return true;
-    return window->same;
+    return window->same || window->lower;
+}
+
+// Adds one pool of x.
+static void emit_pool(struct inf_onnx_scope *s, uint32_t x, struct inf_onnx_window *window,
+                      bool ceil_mode, bool count_pads)
+{
+    bool is_average = s->op->kind == INF_POOL_AVERAGE;
+    // Padding x is correct for a maximum only: an average would count the padding as elements.
+    bool open = ceil_mode && !window->same && !has_known_sizes(s, x);
+    if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
+        !is_plain(window) || (open && is_average)) {
+        emit_pool_nd(s, x, window, ceil_mode, count_pads);
+        return;
+    }
+    if (open)
+        x = pad_end(s, window, x);
+    else if (ceil_mode)
+        extend_padding(s, window, x);
+    if (inf_build_ok(&s->b))
+        s->outputs[0] = emit_pool2d(s, x, window);
+}
+
+// Adds a pool with auto_pad SAME_LOWER of x, whose size is not known: of x padded by nodes. An
+// average without the padding is that of x with zeros around it, divided by that of ones with zeros
+// around them.
+static void emit_lower_pool(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                            bool count_pads)
+{
+    bool is_max = s->op->kind == INF_POOL_MAX;
+    uint32_t x = s->inputs[0], ones = INF_VALUE_NONE;
+    struct inf_onnx_window other = *window;
+    if (inf_onnx_wants_output(s, 1))
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "positions with auto_pad SAME_LOWER and strides of x, whose size is not "
+                       "known when it is imported");
+    if (s->op->kind == INF_POOL_AVERAGE && !count_pads) {
+        uint32_t one = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 1);
+        ones = inf_build_fill(&s->b, inf_build_shape(&s->b, x), one);
+        emit_pool(s, inf_onnx_window_settle(s, &other, ones, INF_VALUE_NONE), &other, false, false);
+        ones = s->outputs[0];
+    }
+    x = inf_onnx_window_settle(s, window, x, is_max ? add_least(s, x) : INF_VALUE_NONE);
+    emit_pool(s, x, window, false, false);
+    if (ones != INF_VALUE_NONE)
+        s->outputs[0] = inf_build_div(&s->b, s->outputs[0], ones);
 }
 
 static void lower_pool(struct inf_onnx_scope *s)
@@ -190,20 +238,10 @@ static void lower_pool(struct inf_onnx_scope *s)
     count_pads = count_pads && is_padded(&window);
     if (!inf_build_ok(&s->b))
         return;
-    uint32_t x = s->inputs[0];
-    // Padding x is correct for a maximum only: an average would count the padding as elements.
-    bool open = ceil_mode && !window.same && !has_known_sizes(s, x);
-    if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
-        !is_plain(&window) || (open && is_average)) {
-        emit_pool_nd(s, &window, ceil_mode, count_pads);
-        return;
-    }
-    if (open)
-        x = pad_end(s, &window, x);
-    else if (ceil_mode)
-        extend_padding(s, &window, x);
-    if (inf_build_ok(&s->b))
-        s->outputs[0] = emit_pool2d(s, x, &window);
+    if (window.lower)
+        emit_lower_pool(s, &window, count_pads);
+    else
+        emit_pool(s, s->inputs[0], &window, ceil_mode, count_pads);
 }
 
 static void lower_global_lp_pool(struct inf_onnx_scope *s)

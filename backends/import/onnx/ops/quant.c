@@ -4,6 +4,7 @@
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/heads.h"
 #include "backends/import/onnx/narrow.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/block_weights.h"
@@ -23,15 +24,14 @@ static uint32_t align_with_input(struct inf_onnx_scope *s, uint32_t value, uint3
         return inf_build_expand_dims(&s->b, value, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
                                      rank - 1 - axis);
     // In blocked mode, each number applies to `block` neighbours along the axis.
-    int64_t size = inf_build_known_dim(&s->b, x, axis);
-    int32_t *index;
+    int64_t size = inf_build_dim(&s->b, x, axis);
     if (block < 1 || inf_build_rank(&s->b, value) != rank ||
-        inf_build_known_dim(&s->b, value, axis) != (size + block - 1) / block)
+        (size != INF_DIM_UNKNOWN && inf_build_dim(&s->b, value, axis) != INF_DIM_UNKNOWN &&
+         inf_build_dim(&s->b, value, axis) != (size + block - 1) / block))
         inf_build_fail(&s->b, INF_INVALID, "block_size %d does not fit axis %d of %lld", block,
                        axis, (long long)size);
-    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(size), &index);
-    for (int64_t i = 0; index != NULL && i < size; i++)
-        index[i] = (int32_t)(i / block);
+    uint32_t indices =
+        inf_build_binary_number(&s->b, INF_BINARY_FLOOR_DIV, inf_onnx_add_range(s, x, axis), block);
     return inf_build_gather(&s->b, value, indices, axis);
 }
 

@@ -170,26 +170,33 @@ static void read_scales(struct inf_onnx_scope *s, struct request *request, uint3
     request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
-// Treats the sizes as limits and keeps the aspect ratio, with one scale for all axes.
-static void keep_aspect_ratio(struct inf_onnx_scope *s, struct request *request,
-                              struct inf_build_ints *sizes, bool is_larger)
+// Treats the sizes as limits and keeps the aspect ratio, with one scale for all axes. Returns the
+// sizes of y along the axes that the node names, i32.
+static uint32_t keep_aspect_ratio(struct inf_onnx_scope *s, struct request *request, uint32_t sizes,
+                                  bool is_larger)
 {
-    double scale = 0;
+    struct inf_builder *b = &s->b;
+    uint32_t own[INF_LIMIT_RANK], results[INF_LIMIT_RANK], scales[INF_LIMIT_RANK], scale = 0;
     for (int32_t i = 0; i < request->count; i++) {
-        int64_t dim = INF_MAX(inf_build_known_dim(&s->b, s->inputs[0], request->axes[i]), 1);
-        double own = (double)sizes->values[i] / (double)dim;
-        if (i == 0 || (is_larger ? own > scale : own < scale))
-            scale = own;
+        uint32_t wanted = inf_build_cast(b, take_item(s, sizes, i), INF_DTYPE_F64);
+        own[i] = inf_build_dim_value(b, s->inputs[0], request->axes[i]);
+        own[i] = inf_build_cast(b, own[i], INF_DTYPE_F64);
+        uint32_t ratio =
+            inf_build_div(b, wanted, inf_build_binary_number(b, INF_BINARY_MAX, own[i], 1));
+        enum inf_binary_kind kind = is_larger ? INF_BINARY_MAX : INF_BINARY_MIN;
+        scale = i == 0 ? ratio : inf_build_binary(b, kind, scale, ratio);
     }
     for (int32_t i = 0; i < request->count; i++) {
-        int64_t dim = inf_build_known_dim(&s->b, s->inputs[0], request->axes[i]);
-        sizes->values[i] = (int64_t)floor(scale * (double)dim + 0.5);
+        uint32_t size = inf_build_mul(b, scale, own[i]);
+        size = inf_build_unary(b, INF_UNARY_FLOOR,
+                               inf_build_binary_number(b, INF_BINARY_ADD, size, 0.5));
+        results[i] = inf_build_cast(b, size, INF_DTYPE_I32);
+        scales[i] = inf_build_cast(b, scale, INF_DTYPE_F32);
     }
-    float *data;
-    uint32_t scales = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(request->count), &data);
-    for (int32_t i = 0; data != NULL && i < request->count; i++)
-        data[i] = (float)scale;
-    request->scales = extend_to_all_axes(s, request, scales, add_float_list(s, 1));
+    uint32_t count = (uint32_t)request->count;
+    request->scales =
+        extend_to_all_axes(s, request, inf_build_concat(b, scales, count, 0), add_float_list(s, 1));
+    return inf_build_concat(b, results, count, 0);
 }
 
 static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32_t sizes)
@@ -198,10 +205,8 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
     uint32_t parts[INF_LIMIT_RANK];
     int policy = find_text(s, "keep_aspect_ratio_policy", policies, 3, 0);
     check_count(s, "sizes", sizes, request->count);
-    if (inf_build_ok(&s->b) && (policy != 0 || inf_build_is_const(&s->b, sizes))) {
+    if (inf_build_ok(&s->b) && inf_build_is_const(&s->b, sizes)) {
         struct inf_build_ints ints = inf_build_const_ints(&s->b, sizes, "sizes");
-        if (policy != 0 && inf_build_ok(&s->b))
-            keep_aspect_ratio(s, request, &ints, policy == 2);
         for (uint32_t i = 0; inf_build_ok(&s->b) && i < ints.count; i++)
             if (ints.values[i] < 1 || ints.values[i] > SIZE_MAX_ONNX)
                 inf_build_fail(&s->b, INF_INVALID, "sizes[%u] is %lld", i,
@@ -211,6 +216,8 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
     if (!inf_build_ok(&s->b))
         return;
     sizes = inf_build_cast(&s->b, sizes, INF_DTYPE_I32);
+    if (policy != 0 && request->count > 0)
+        sizes = keep_aspect_ratio(s, request, sizes, policy == 2);
     for (int32_t i = 0; i < request->rank; i++)
         parts[i] = inf_build_dim_value(&s->b, s->inputs[0], i);
     for (int32_t i = 0; i < request->count; i++)

@@ -10,7 +10,8 @@
 
 #define TURN 6.283185307179586
 
-// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x moved to the end.
+// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x moved to the end. The imaginary
+// part of a real x is 0.
 static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
 {
     int64_t perm[INF_LIMIT_RANK];
@@ -19,8 +20,12 @@ static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, in
         if (i != axis)
             perm[count++] = i;
     perm[count] = axis;
-    x = inf_build_slice(&s->b, x, rank - 1, part, part + 1, 1);
-    x = inf_build_squeeze(&s->b, x, (int64_t[]){rank - 1}, 1);
+    if (part == 1 && inf_build_dim(&s->b, x, -1) != 2) {
+        int64_t pads[2 * INF_LIMIT_RANK] = {0};
+        pads[2 * rank - 1] = 1;
+        x = inf_build_pad(&s->b, x, pads, rank, INF_PAD_CONSTANT, INF_VALUE_NONE);
+    }
+    x = inf_build_gather(&s->b, x, inf_build_scalar(&s->b, INF_DTYPE_I32, part), rank - 1);
     return inf_build_transpose(&s->b, x, perm, rank - 1);
 }
 
@@ -41,10 +46,11 @@ static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint
 }
 
 // Returns the number of parts of x, the size of its last axis: 1 if x is real, 2 if it is complex.
+// Returns INF_DIM_UNKNOWN if the size is not known.
 static int64_t count_parts(struct inf_onnx_scope *s, uint32_t x)
 {
-    int64_t parts = inf_build_known_dim(&s->b, x, -1);
-    if (inf_build_ok(&s->b) && parts != 1 && parts != 2)
+    int64_t parts = inf_build_dim(&s->b, x, -1);
+    if (inf_build_ok(&s->b) && parts != 1 && parts != 2 && parts != INF_DIM_UNKNOWN)
         inf_build_fail(&s->b, INF_INVALID, "the last axis of x has %lld elements, wanted 1 or 2",
                        (long long)parts);
     if (inf_build_ok(&s->b) && !inf_dtype_is_float(inf_build_dtype(&s->b, x)))
@@ -65,6 +71,89 @@ static int32_t read_dft_axis(struct inf_onnx_scope *s, int32_t rank)
     return settled;
 }
 
+// Adds the number of points of a transform as an i64 scalar: `length` or, if that is INF_VALUE_NONE,
+// what follows from the size of the last axis of x.
+static uint32_t add_dft_length(struct inf_onnx_scope *s, const struct inf_dft *dft, uint32_t length)
+{
+    struct inf_builder *b = &s->b;
+    if (length == INF_VALUE_NONE) {
+        length = inf_build_cast(b, inf_build_dim_value(b, dft->real, -1), INF_DTYPE_I64);
+        if (dft->kind == INF_DFT_REAL_INVERSE) {
+            length = inf_build_binary_number(b, INF_BINARY_SUB, length, 1);
+            length = inf_build_binary_number(b, INF_BINARY_MUL, length, 2);
+            length = inf_build_binary_number(b, INF_BINARY_MAX, length, 1);
+        }
+    }
+    return inf_build_cast(b, inf_build_reshape(b, length, NULL, 0), INF_DTYPE_I64);
+}
+
+// The matrices of a transform whose length is not known, each [elements of x, elements of y].
+struct open_matrices {
+    uint32_t cosines, sines;
+};
+
+// Adds nodes that compute the matrices which backends/import/common/dft.c makes of known lengths.
+static struct open_matrices add_open_matrices(struct inf_onnx_scope *s, const struct inf_dft *dft,
+                                              uint32_t length)
+{
+    struct inf_builder *b = &s->b;
+    bool half = dft->kind == INF_DFT_REAL_INVERSE, inverse = half || dft->kind == INF_DFT_INVERSE;
+    uint32_t count = inf_build_cast(b, length, INF_DTYPE_F64), terms = length;
+    uint32_t size = inf_build_reshape(b, inf_build_dim_value(b, dft->real, -1), NULL, 0);
+    uint32_t row = inf_build_range(b, inf_build_cast(b, size, INF_DTYPE_I64));
+    row = inf_build_expand_dims(b, row, (int64_t[]){1}, 1);
+    if (half || dft->kind == INF_DFT_REAL_FORWARD)
+        terms = inf_build_binary_number(b, INF_BINARY_ADD,
+                                        inf_build_binary_number(b, INF_BINARY_DIV, length, 2), 1);
+    uint32_t column = inf_build_range(b, half ? length : terms);
+    // Reduce the angle modulo a full turn in integers, so that it stays small and exact.
+    uint32_t turns = inf_build_mul(b, row, column);
+    turns = inf_build_cast(b, inf_build_binary(b, INF_BINARY_MOD, turns, length), INF_DTYPE_F64);
+    uint32_t angle = inf_build_binary_number(b, INF_BINARY_MUL, turns, TURN);
+    angle = inf_build_div(b, angle, count);
+    // Rows beyond the transform have the factor 0.
+    uint32_t factor = inf_build_cast(
+        b, inf_build_compare(b, INF_COMPARE_LESS, row, half ? terms : length), INF_DTYPE_F64);
+    if (half) { // a term that stands for a pair of mirrored ones counts twice
+        uint32_t twice = inf_build_binary_number(b, INF_BINARY_MUL, row, 2);
+        twice = inf_build_binary(b, INF_BINARY_MOD, twice, length);
+        twice = inf_build_compare(b, INF_COMPARE_NOT_EQUAL, twice,
+                                  inf_build_scalar(b, INF_DTYPE_I64, 0));
+        twice =
+            inf_build_binary_number(b, INF_BINARY_ADD, inf_build_cast(b, twice, INF_DTYPE_F64), 1);
+        factor = inf_build_mul(b, factor, twice);
+    }
+    if (inverse)
+        factor = inf_build_div(b, factor, count);
+    uint32_t cosines = inf_build_mul(b, inf_build_unary(b, INF_UNARY_COS, angle), factor);
+    uint32_t sines = inf_build_mul(b, inf_build_unary(b, INF_UNARY_SIN, angle), factor);
+    if (inverse)
+        sines = inf_build_unary(b, INF_UNARY_NEG, sines);
+    enum inf_dtype dtype = inf_build_dtype(b, dft->real);
+    return (struct open_matrices){inf_build_cast(b, cosines, dtype),
+                                  inf_build_cast(b, sines, dtype)};
+}
+
+// Adds a transform of x whose size or length is not known at import:
+//   (a + ib) e^-it = (a cos t + b sin t) + i (b cos t - a sin t)
+// parts[1] is INF_VALUE_NONE if the result is real.
+static void add_open_dft(struct inf_onnx_scope *s, const struct inf_dft *dft, uint32_t length,
+                         uint32_t parts[2])
+{
+    struct inf_builder *b = &s->b;
+    struct open_matrices m = add_open_matrices(s, dft, add_dft_length(s, dft, length));
+    bool is_complex = dft->imaginary != INF_VALUE_NONE;
+    parts[0] = inf_build_matmul(b, dft->real, m.cosines);
+    if (is_complex)
+        parts[0] = inf_build_add(b, parts[0], inf_build_matmul(b, dft->imaginary, m.sines));
+    parts[1] = INF_VALUE_NONE;
+    if (dft->kind == INF_DFT_REAL_INVERSE)
+        return;
+    parts[1] = inf_build_unary(b, INF_UNARY_NEG, inf_build_matmul(b, dft->real, m.sines));
+    if (is_complex)
+        parts[1] = inf_build_add(b, inf_build_matmul(b, dft->imaginary, m.cosines), parts[1]);
+}
+
 static void lower_dft(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], length = inf_onnx_input(s, 1), parts[2];
@@ -73,6 +162,8 @@ static void lower_dft(struct inf_onnx_scope *s)
     int32_t rank = inf_build_rank(&s->b, x);
     int64_t count = count_parts(s, x);
     int32_t axis = read_dft_axis(s, rank);
+    if (count == INF_DIM_UNKNOWN) // a real x is complex too, with the imaginary part 0
+        count = half && !inverse ? 1 : 2;
     if (inf_build_ok(&s->b) && half && (count == 2) != inverse)
         inf_build_fail(&s->b, INF_INVALID, "onesided with %lld parts of a number and inverse %d",
                        (long long)count, inverse);
@@ -83,16 +174,21 @@ static void lower_dft(struct inf_onnx_scope *s)
                                             : INF_DFT_FORWARD,
                           .imaginary = INF_VALUE_NONE};
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
-    dft.length = inf_build_known_dim(&s->b, x, axis);
+    int64_t size = inf_build_dim(&s->b, x, axis);
+    bool is_open =
+        size == INF_DIM_UNKNOWN || (length != INF_VALUE_NONE && !inf_build_is_const(&s->b, length));
+    dft.length = size;
     if (dft.kind == INF_DFT_REAL_INVERSE)
         dft.length = dft.length > 1 ? 2 * (dft.length - 1) : 1;
-    if (length != INF_VALUE_NONE)
+    if (length != INF_VALUE_NONE && !is_open)
         dft.length = inf_build_const_int(&s->b, length, "dft_length");
     x = inf_build_cast(&s->b, x, dtype == INF_DTYPE_F64 ? INF_DTYPE_F64 : INF_DTYPE_F32);
     dft.real = take_part(s, x, 0, axis);
     if (count == 2)
         dft.imaginary = take_part(s, x, 1, axis);
-    if (inf_build_ok(&s->b))
+    if (is_open)
+        add_open_dft(s, &dft, length, parts);
+    else if (inf_build_ok(&s->b))
         s->b.code =
             inf_graph_add_dft(s->b.graph, s->node->name, &dft, &parts[0], &parts[1], s->b.err);
     if (inf_build_ok(&s->b))

@@ -23,7 +23,7 @@ static void add_positions(struct inf_onnx_scope *s, struct volume *volume, uint3
     size = inf_build_cast(&s->b, size, volume->dtype);
     volume->last[axis] = inf_build_binary_number(&s->b, INF_BINARY_SUB, size, 1);
     // The grid names the width first.
-    uint32_t at = inf_build_slice(&s->b, grid, 4, 2 - axis, 3 - axis, 1);
+    uint32_t at = inf_build_gather(&s->b, grid, inf_build_list(&s->b, (int64_t[]){2 - axis}, 1), 4);
     at = inf_build_binary_number(&s->b, INF_BINARY_ADD, at, 1);
     uint32_t range = volume->what->align_corners ? volume->last[axis] : size;
     at = inf_build_binary_number(&s->b, INF_BINARY_MUL, inf_build_mul(&s->b, at, range), 0.5);
