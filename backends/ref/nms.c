@@ -217,8 +217,9 @@ enum inf_code inf_ref_nms_rows(const struct inf_ref_call *call, int64_t *rows,
                                struct inf_error *err)
 {
     int64_t most = (int64_t)inf_ref_load_int(&call->inputs[2], 0);
+    struct extent extent = find_extent(call);
     size_t count = 0;
-    *rows = INF_MAX(most, 0);
+    *rows = INF_MAX(most, 0) * (int64_t)extent.pictures * (int64_t)extent.classes;
     if (call->node->attrs.nms.pad)
         return INF_OK;
     enum inf_code code = run_passes(call, false, &count, err);

@@ -109,18 +109,23 @@ void make_pair_coupling(struct one_node *one, struct random *random, uint32_t nu
     add_operand(one, random, &x);
 }
 
-// Boxes on a grid of quarters, so that overlaps at the threshold and equal scores occur.
+// Boxes on a grid of quarters, so that overlaps at the threshold and equal scores occur; a third of
+// the cases has pictures and classes.
 void make_nms(struct one_node *one, struct random *random, uint32_t number)
 {
     int64_t count = random_in(random, 0, 70);
     float threshold = (float)random_in(random, 0, 4) / 4, lowest = (float)(number % 3) - 1;
     unsigned extremes = number % 5 == 0 ? EXTREME_ALL : EXTREME_ZERO;
+    bool is_grouped = number / 3 % 3 == 0;
+    int64_t pictures = random_in(random, 0, 3), classes = random_in(random, 1, 4);
     struct operand boxes = {.dtype = INF_DTYPE_F32,
-                            .shape = INF_SHAPE(count, 4),
+                            .shape =
+                                is_grouped ? INF_SHAPE(pictures, count, 4) : INF_SHAPE(count, 4),
                             .filling = FILL_QUARTERS,
                             .extremes = extremes};
     struct operand scores = {.dtype = INF_DTYPE_F32,
-                             .shape = INF_SHAPE(count),
+                             .shape = is_grouped ? INF_SHAPE(pictures, classes, count)
+                                                 : INF_SHAPE(count),
                              .filling = number % 2 == 0 ? FILL_QUARTERS : FILL_UNIFORM,
                              .extremes = extremes};
     one->output_count = 3;

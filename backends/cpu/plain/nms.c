@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator nms with a fixed number of results and hard suppression. It selects the boxes that ref
+// Operator nms with a fixed number of results and hard suppression, of one picture and class or of
+// several. It selects the boxes that ref
 // selects, in the same order: overlaps are computed in double, from the same sums. Three things
 // make it fast: boxes are taken from a heap, so that those behind the last selected one are never
 // sorted; the corners and the area of a box are computed once; and those of the selected boxes are
@@ -24,7 +25,9 @@ struct nms {
 };
 
 struct sizes {
-    size_t boxes, most; // number of boxes, and of results
+    size_t pictures, classes, boxes;
+    size_t most;     // number of results of each class
+    bool is_grouped; // a result is a picture, a class and a box, not only a box
 };
 
 // Combines a score and the index of its box to one integer: a larger score gives a larger entry,
@@ -94,13 +97,10 @@ static float read_scalar(const struct inf_cpu_step *step, uint32_t input)
 }
 
 // Collects the boxes whose score is above the threshold in a heap. Returns their number.
-static size_t collect_boxes(const struct inf_cpu_step *step, uint64_t *heap)
+static size_t collect_boxes(const float *scores, size_t boxes, double threshold, uint64_t *heap)
 {
-    const struct sizes *sizes = step->state;
-    const float *scores = step->inputs[1];
-    double threshold = (double)read_scalar(step, 4);
     size_t count = 0;
-    for (size_t i = 0; i < sizes->boxes; i++)
+    for (size_t i = 0; i < boxes; i++)
         if ((double)scores[i] > threshold)
             heap[count++] = make_entry(scores[i], (uint32_t)i);
     for (size_t i = count / 2; i-- > 0;)
@@ -108,32 +108,53 @@ static size_t collect_boxes(const struct inf_cpu_step *step, uint64_t *heap)
     return count;
 }
 
+// Selects the boxes of one class of one picture, and writes their indices to every `stride`-th of
+// `indices`. `nms` has no selected box yet.
+static void select_boxes(struct nms *nms, const struct sizes *sizes, const float *scores,
+                         double threshold, uint64_t *heap, int32_t *indices, float *values)
+{
+    size_t stride = sizes->is_grouped ? 3 : 1;
+    size_t left = collect_boxes(scores, sizes->boxes, threshold, heap);
+    while (left > 0 && nms->selected_count < sizes->most) {
+        uint32_t box = UINT32_MAX - (uint32_t)heap[0];
+        struct corners corners = read_corners(nms->boxes + (size_t)box * 4);
+        left--;
+        sift_down(heap, 0, left, heap[left]);
+        if (!box_survives(nms, &corners))
+            continue;
+        indices[nms->selected_count * stride] = (int32_t)box;
+        values[nms->selected_count] = scores[box];
+        nms->selected[nms->selected_count++] = corners;
+    }
+}
+
 static void nms_run(const struct inf_cpu_step *step)
 {
     const struct sizes *sizes = step->state;
-    const float *scores = step->inputs[1];
     uint64_t *heap = (uint64_t *)(void *)step->scratch;
     int32_t *indices = step->outputs[0];
     float *values = step->outputs[1];
-    struct nms nms = {.boxes = step->inputs[0],
-                      .overlap = (double)read_scalar(step, 3),
+    struct nms nms = {.overlap = (double)read_scalar(step, 3),
                       .strict = step->node->attrs.nms.strict,
                       .selected = (struct corners *)(void *)(heap + sizes->boxes)};
-    size_t left = collect_boxes(step, heap);
-    memset(indices, 0, sizes->most * sizeof *indices);
-    memset(values, 0, sizes->most * sizeof *values);
-    while (left > 0 && nms.selected_count < sizes->most) {
-        uint32_t box = UINT32_MAX - (uint32_t)heap[0];
-        struct corners corners = read_corners(nms.boxes + (size_t)box * 4);
-        left--;
-        sift_down(heap, 0, left, heap[left]);
-        if (!box_survives(&nms, &corners))
-            continue;
-        indices[nms.selected_count] = (int32_t)box;
-        values[nms.selected_count] = scores[box];
-        nms.selected[nms.selected_count++] = corners;
+    double threshold = (double)read_scalar(step, 4);
+    size_t groups = sizes->pictures * sizes->classes, width = sizes->is_grouped ? 3 : 1, row = 0;
+    memset(indices, 0, groups * sizes->most * width * sizeof *indices);
+    memset(values, 0, groups * sizes->most * sizeof *values);
+    for (size_t group = 0; group < groups; group++) {
+        size_t picture = group / sizes->classes;
+        int32_t *rows = indices + row * width;
+        nms.boxes = (const float *)step->inputs[0] + picture * sizes->boxes * 4;
+        nms.selected_count = 0;
+        select_boxes(&nms, sizes, (const float *)step->inputs[1] + group * sizes->boxes, threshold,
+                     heap, rows + width - 1, values + row);
+        for (size_t i = 0; sizes->is_grouped && i < nms.selected_count; i++) {
+            rows[i * width] = (int32_t)picture;
+            rows[i * width + 1] = (int32_t)(group % sizes->classes);
+        }
+        row += nms.selected_count;
     }
-    *(int32_t *)step->outputs[2] = (int32_t)nms.selected_count;
+    *(int32_t *)step->outputs[2] = (int32_t)row;
 }
 
 static enum inf_code nms_supports(const struct inf_graph *graph, const struct inf_node *node,
@@ -152,8 +173,13 @@ static enum inf_code nms_create(struct inf_cpu_step *step, struct inf_error *err
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct sizes), err));
     struct sizes *sizes = step->state;
-    sizes->boxes = (size_t)inf_cpu_input_shape(step->graph, step->node, 1)->dims[0];
-    sizes->most = (size_t)inf_cpu_output_shape(step->graph, step->node)->dims[0];
+    const struct inf_shape *scores = inf_cpu_input_shape(step->graph, step->node, 1);
+    size_t rows = (size_t)inf_cpu_output_shape(step->graph, step->node)->dims[0];
+    sizes->is_grouped = scores->rank == 3;
+    sizes->pictures = sizes->is_grouped ? (size_t)scores->dims[0] : 1;
+    sizes->classes = sizes->is_grouped ? (size_t)scores->dims[1] : 1;
+    sizes->boxes = (size_t)scores->dims[scores->rank - 1];
+    sizes->most = rows / INF_MAX(sizes->pictures * sizes->classes, (size_t)1);
     inf_native_need_scratch(
         step,
         (sizes->boxes * sizeof(uint64_t) + sizes->most * sizeof(struct corners)) / sizeof(float));

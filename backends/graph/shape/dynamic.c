@@ -43,9 +43,29 @@ static enum inf_code check_boxes(struct inf_infer *infer)
             infer,
             "boxes have shape %s and scores %s, wanted [n,4] and [n], or [p,n,4] and [p,c,n]",
             inf_shape_print(boxes, boxes_text), inf_shape_print(scores, scores_text));
-    if (infer->node->attrs.nms.pad && boxes->rank == 3)
-        return inf_shape_fault(infer, "boxes have shape %s, and pad wants rank 2",
-                               inf_shape_print(boxes, boxes_text));
+    return INF_OK;
+}
+
+// Computes how many rows the outputs of a padded node have: the most outputs of each class of each
+// picture. *rows is INF_DIM_UNKNOWN if a size is not known.
+static enum inf_code count_padded_rows(struct inf_infer *infer, int64_t *rows)
+{
+    const struct inf_shape *scores = inf_infer_input(infer, 1);
+    int64_t most;
+    bool known;
+    *rows = INF_DIM_UNKNOWN;
+    INF_TRY(inf_infer_integer(infer, 2, &most, &known));
+    if (!known || scores->rank < 0 || (scores->rank == 3 && !inf_shape_known(scores)))
+        return INF_OK;
+    struct inf_shape all = INF_SHAPE(INF_MAX(most, 0), 1, 1);
+    if (scores->rank == 3) {
+        all.dims[1] = scores->dims[0];
+        all.dims[2] = scores->dims[1];
+    }
+    size_t bytes;
+    if (!inf_shape_bytes(&all, INF_DTYPE_U8, &bytes) || bytes >= INF_LIMIT_DIM)
+        return inf_shape_fault(infer, "%lld outputs of each class are too many", (long long)most);
+    *rows = (int64_t)bytes;
     return INF_OK;
 }
 
@@ -55,16 +75,11 @@ enum inf_code inf_infer_nms(struct inf_infer *infer)
     for (uint32_t i = 2; i < infer->node->input_count; i++)
         INF_TRY(want_scalar(infer, i));
     struct inf_shape picked = INF_SHAPE(INF_DIM_UNKNOWN);
+    if (infer->node->attrs.nms.pad)
+        INF_TRY(count_padded_rows(infer, &picked.dims[0]));
     struct inf_shape places = picked;
-    if (infer->node->attrs.nms.pad) {
-        int64_t most;
-        bool known;
-        INF_TRY(inf_infer_integer(infer, 2, &most, &known));
-        if (known)
-            places.dims[0] = picked.dims[0] = most < 0 ? 0 : most;
-    }
     if (inf_infer_input(infer, 0)->rank == 3)
-        places = INF_SHAPE(INF_DIM_UNKNOWN, 3);
+        places = INF_SHAPE(picked.dims[0], 3);
     infer->dtypes[0] = INF_DTYPE_I32;
     infer->dtypes[2] = INF_DTYPE_I32;
     INF_TRY(inf_infer_output(infer, 0, &places));

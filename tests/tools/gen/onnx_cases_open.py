@@ -151,6 +151,27 @@ def list_heads(numbers):
     return cases
 
 
+def list_suppressions(numbers):
+    """Boxes around few centres, some with equal scores."""
+    cases = []
+    sizes = ((1, 1, 9, 4), (2, 3, 40, 3), (1, 2, 30, 1000), (2, 1, 5, 0))
+    for pictures, classes, count, most in sizes:
+        boxes, scores = [], []
+        for _ in range(pictures * count):
+            y, x = numbers.choice([0, 0, 0.4, 1]), numbers.choice([0, 0.1, 0.3, 2])
+            h, w = round(numbers.uniform(0.2, 1), 2), round(numbers.uniform(0.2, 1), 2)
+            corners = [y, x, round(y + h, 2), round(x + w, 2)]
+            boxes += corners if numbers.random() < 0.7 else corners[2:] + corners[:2]
+        for _ in range(pictures * classes * count):
+            scores.append(numbers.choice([0.1, 0.5, round(numbers.random(), 2)]))
+        inputs = [tensor("float32", [pictures, count, 4], boxes)]
+        inputs.append(tensor("float32", [pictures, classes, count], scores))
+        inputs += [longs([most]), tensor("float32", [1], [0.4]), tensor("float32", [1], [0.2])]
+        name = f"{pictures}x{classes}x{count}-{most}"
+        cases.append(case(name, "NonMaxSuppression", {}, inputs, ["int64"], 11))
+    return cases
+
+
 def list_open_cases(numbers):
     return (
         list_convolutions(numbers)
@@ -161,4 +182,5 @@ def list_open_cases(numbers):
         + list_blocks(numbers)
         + list_transforms(numbers)
         + list_heads(numbers)
+        + list_suppressions(numbers)
     )

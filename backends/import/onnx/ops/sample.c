@@ -9,6 +9,9 @@
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/ops/volume.h"
 
+// The most rows of a NonMaxSuppression for which memory is reserved: 16 bytes each.
+#define PADDED_ROWS_MAX (1 << 22)
+
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
                      int count)
 {
@@ -161,6 +164,45 @@ static uint32_t convert_to_corners(struct inf_onnx_scope *s, uint32_t boxes)
     return inf_build_concat(&s->b, sides, 4, 2);
 }
 
+// Adds the most outputs of a class, an i32 scalar: no class has more than there are boxes.
+static uint32_t read_most(struct inf_onnx_scope *s)
+{
+    uint32_t boxes = inf_build_dim_value(&s->b, s->inputs[1], 2);
+    return inf_build_binary(&s->b, INF_BINARY_MIN, read_scalar(s, 2, INF_DTYPE_I32, 0),
+                            inf_build_reshape(&s->b, boxes, NULL, 0));
+}
+
+// Returns true if the outputs of the node may have as many rows as there can be: the most outputs
+// are constant, and the rows are at most PADDED_ROWS_MAX as far as sizes are known. Then the number
+// of rows does not depend on values, so that each device can compute the node.
+static bool fits_padded(struct inf_onnx_scope *s, const uint32_t *inputs)
+{
+    uint32_t given = inf_onnx_input(s, 2);
+    double rows = 0;
+    if (given == INF_VALUE_NONE || !inf_build_const_number(&s->b, given, &rows))
+        return false;
+    (void)inf_build_const_number(&s->b, inputs[2], &rows); // if the number of boxes is known
+    for (int32_t i = 0; i < 2; i++) {
+        int64_t size = inf_build_dim(&s->b, s->inputs[1], i);
+        rows *= size != INF_DIM_UNKNOWN ? (double)size : 1;
+    }
+    return rows <= PADDED_ROWS_MAX;
+}
+
+// Adds the valid rows of a padded node.
+static uint32_t take_valid_rows(struct inf_onnx_scope *s, const uint32_t *values)
+{
+    const uint32_t end[] = {inf_build_reshape(&s->b, values[2], (int64_t[]){1}, 1),
+                            inf_build_list(&s->b, (int64_t[]){3}, 1)};
+    const uint32_t inputs[] = {values[0], inf_build_list(&s->b, (int64_t[]){0, 0}, 2),
+                               inf_build_concat(&s->b, end, 2, 0),
+                               inf_build_list(&s->b, (int64_t[]){1, 1}, 2)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
+    node.attrs.slice.begin_mask = 3;
+    node.attrs.slice.end_mask = 2;
+    return inf_build_value(&s->b, &node);
+}
+
 static void lower_nms(struct inf_onnx_scope *s)
 {
     uint32_t boxes = s->inputs[0], values[3];
@@ -169,14 +211,16 @@ static void lower_nms(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_INVALID, "boxes or scores are not of rank 3");
     if (inf_build_ok(&s->b) && inf_onnx_attr_int(s, "center_point_box", 0) != 0)
         boxes = convert_to_corners(s, boxes);
-    const uint32_t inputs[] = {boxes, s->inputs[1], read_scalar(s, 2, INF_DTYPE_I32, 0),
-                               read_scalar(s, 3, dtype, 0), read_scalar(s, 4, dtype, -INFINITY)};
+    const uint32_t inputs[] = {boxes, s->inputs[1], read_most(s), read_scalar(s, 3, dtype, 0),
+                               read_scalar(s, 4, dtype, -INFINITY)};
     struct inf_build_node node = inf_build_describe_list(INF_OP_NMS, inputs, 5);
     node.output_count = 3;
     node.attrs.nms.strict = true;
+    node.attrs.nms.pad = fits_padded(s, inputs);
     inf_build_emit(&s->b, &node, values);
+    uint32_t rows = node.attrs.nms.pad ? take_valid_rows(s, values) : values[0];
     if (inf_build_ok(&s->b))
-        s->outputs[0] = inf_build_cast(&s->b, values[0], INF_DTYPE_I64);
+        s->outputs[0] = inf_build_cast(&s->b, rows, INF_DTYPE_I64);
 }
 
 // --- window functions for signals ---

@@ -10,8 +10,8 @@
 
 #define TURN 6.283185307179586
 
-// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x moved to the end. The imaginary
-// part of a real x is 0.
+// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x moved to the end. The
+// imaginary part of a real x is 0.
 static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
 {
     int64_t perm[INF_LIMIT_RANK];
@@ -71,8 +71,8 @@ static int32_t read_dft_axis(struct inf_onnx_scope *s, int32_t rank)
     return settled;
 }
 
-// Adds the number of points of a transform as an i64 scalar: `length` or, if that is INF_VALUE_NONE,
-// what follows from the size of the last axis of x.
+// Adds the number of points of a transform as an i64 scalar: `length` or, if that is
+// INF_VALUE_NONE, what follows from the size of the last axis of x.
 static uint32_t add_dft_length(struct inf_onnx_scope *s, const struct inf_dft *dft, uint32_t length)
 {
     struct inf_builder *b = &s->b;
