@@ -294,7 +294,15 @@ static enum inf_code set_value(struct inf_session *session, struct inf_session_t
     tensor->present = true;
     tensor->dtype = value->dtype;
     tensor->shape = value->shape;
+    tensor->string_bytes = value->dtype == INF_DTYPE_BYTES ? value->size_bytes : 0;
     return INF_OK;
+}
+
+// Finds the size of a tensor; for BYTES, that of empty strings with their lengths. Returns false if
+// it is too large.
+static bool find_least_bytes(enum inf_dtype dtype, const struct inf_shape *shape, size_t *size)
+{
+    return inf_shape_bytes(shape, dtype == INF_DTYPE_BYTES ? INF_DTYPE_U32 : dtype, size);
 }
 
 enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
@@ -311,7 +319,7 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                session->id, tensor->name,
                                tensor->output == NULL ? "nothing was kept there"
                                                       : "the shape of the first one is not known");
-    if (!inf_shape_bytes(shape, dtype, &size))
+    if (!find_least_bytes(dtype, shape, &size))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
     return set_value(session, tensor, &(struct tensor_value){dtype, *shape, NULL, size}, err);
@@ -319,16 +327,17 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
 
 enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index,
                                      enum inf_dtype dtype, const struct inf_shape *shape,
-                                     const void *data, struct inf_error *err)
+                                     const void *data, size_t size_bytes, struct inf_error *err)
 {
     assert(index < session->tensor_count);
-    size_t size;
-    if (!inf_shape_bytes(shape, dtype, &size))
+    size_t least;
+    if (!find_least_bytes(dtype, shape, &least) || size_bytes < least ||
+        (dtype != INF_DTYPE_BYTES && size_bytes != least))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "session %" PRIu64 ": '%s' is too large", session->id,
-                               session->tensors[index]->name);
+                               "session %" PRIu64 ": '%s' has %zu bytes, which its shape does not",
+                               session->id, session->tensors[index]->name, size_bytes);
     return set_value(session, session->tensors[index],
-                     &(struct tensor_value){dtype, *shape, data, size}, err);
+                     &(struct tensor_value){dtype, *shape, data, size_bytes}, err);
 }
 
 static enum inf_code check_kept(struct inf_session *session, const struct inf_session_kept *kept,
@@ -368,6 +377,7 @@ enum inf_code inf_session_commit(struct inf_session *session, const struct inf_s
         tensor->present = true;
         tensor->dtype = kept[i].dtype;
         tensor->shape = kept[i].shape;
+        tensor->string_bytes = kept[i].string_bytes;
         tensor->room = kept[i].room;
         tensor->axis = kept[i].axis;
         tensor->is_history = kept[i].is_history;
@@ -452,6 +462,7 @@ static enum inf_code copy_tensor(struct inf_session *session,
     copy->present = tensor->present;
     copy->dtype = tensor->dtype;
     copy->shape = tensor->shape;
+    copy->string_bytes = tensor->string_bytes;
     copy->room = tensor->room;
     copy->axis = tensor->axis;
     copy->is_history = tensor->is_history;

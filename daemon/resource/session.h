@@ -33,6 +33,7 @@ struct inf_session_tensor {
     bool present; // `now` contains a value, that is, a request of the session can read the tensor
     enum inf_dtype dtype;
     struct inf_shape shape;
+    size_t string_bytes; // if `dtype` is BYTES: size of the strings in `now` with their lengths
     // Rows along `axis` for which `now` has memory, of which shape.dims[axis] are in use; 0: `now`
     // has exactly the elements of `shape`.
     uint32_t room;
@@ -162,8 +163,8 @@ enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char 
                                         uint32_t *out_index,
                                         struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Sets the first value of a tensor in a state pair to zeros. The shape is the one that the session
-// was opened with, or else `wanted`.
+// Sets the first value of a tensor in a state pair to zeros, or to empty strings. The shape is the
+// one that the session was opened with, or else `wanted`.
 //
 // INF_INVALID    (TENSOR_MISSING) the tensor belongs to no pair, or its shape is not known.
 // INF_EXHAUSTED  (QUOTA_BYTES, HOST_OOM)
@@ -171,12 +172,14 @@ enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t inde
                                       enum inf_dtype dtype, const struct inf_shape *wanted,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Sets the value of a tensor to a copy of `data`, which has the bytes of the shape.
+// Sets the value of a tensor to a copy of the `size_bytes` of `data`. If `dtype` is BYTES, these
+// are strings with their lengths, and the caller need not check them.
 //
+// INF_INVALID    (BAD_PARAMETER) a tensor of this shape has another size.
 // INF_EXHAUSTED  (QUOTA_BYTES, HOST_OOM)
 enum inf_code inf_session_set_tensor(struct inf_session *session, uint32_t index,
                                      enum inf_dtype dtype, const struct inf_shape *shape,
-                                     const void *data,
+                                     const void *data, size_t size_bytes,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Charges the user for a next value of `size_bytes` of a tensor of the session. The worker that
@@ -203,12 +206,13 @@ struct inf_session_kept {
     uint32_t index;
     enum inf_dtype dtype;
     struct inf_shape shape;
-    uint32_t room;     // as in struct inf_session_tensor
-    uint8_t axis;      // valid if `is_history`
-    bool is_history;   // as in struct inf_session_tensor
-    bool is_extended;  // the job wrote new rows into the present buffer, not a next value
-    bool lags;         // the next value is the present one, but for the rows of the tensor's lag
-    uint32_t rows_max; // most rows of a history; 0: no limit
+    size_t string_bytes; // as in struct inf_session_tensor
+    uint32_t room;       // as in struct inf_session_tensor
+    uint8_t axis;        // valid if `is_history`
+    bool is_history;     // as in struct inf_session_tensor
+    bool is_extended;    // the job wrote new rows into the present buffer, not a next value
+    bool lags;           // the next value is the present one, but for the rows of the tensor's lag
+    uint32_t rows_max;   // most rows of a history; 0: no limit
 };
 
 // Makes the next values of these tensors their present values: either of all tensors or of none.

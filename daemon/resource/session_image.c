@@ -113,6 +113,8 @@ static void write_part(struct image_writer *writer, const void *bytes, size_t si
 static size_t find_value_bytes(const struct inf_session_tensor *tensor)
 {
     size_t size = 0;
+    if (tensor->present && tensor->dtype == INF_DTYPE_BYTES)
+        return tensor->string_bytes;
     if (tensor->present && !inf_shape_bytes(&tensor->shape, tensor->dtype, &size))
         return 0;
     return size;
@@ -271,9 +273,10 @@ static enum inf_code take_tensor(struct inf_span *image, struct tensor_part *ten
     if (head->shaped &&
         (!inf_shape_valid(&head->first_shape) || !inf_shape_known(&head->first_shape)))
         return refuse_image(err);
+    // inf_session_set_tensor() checks the size of strings.
     if (head->present &&
-        (head->dtype == INF_DTYPE_BYTES || !inf_shape_valid(&head->shape) ||
-         !inf_shape_bytes(&head->shape, head->dtype, &size) || size != head->value_bytes))
+        (!inf_shape_valid(&head->shape) || !inf_shape_bytes(&head->shape, head->dtype, &size) ||
+         (head->dtype != INF_DTYPE_BYTES && size != head->value_bytes)))
         return refuse_image(err);
     return INF_OK;
 }
@@ -310,7 +313,7 @@ static enum inf_code read_session(struct inf_session_table *table, struct inf_sp
         if (!tensor->present)
             continue;
         INF_TRY(inf_session_set_tensor(session, index, tensor->dtype, &tensor->shape,
-                                       parts[i].value, err));
+                                       parts[i].value, (size_t)tensor->value_bytes, err));
         session->tensors[index]->is_history = tensor->is_history == 1;
         session->tensors[index]->axis = tensor->axis;
     }

@@ -146,20 +146,6 @@ static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32
         job->outputs[output].returned = false;
 }
 
-// Refuses to keep strings: a handle is valid in one run only.
-static enum inf_code refuse_strings(const struct inf_graph *graph, const struct inf_port *ports,
-                                    const struct inf_session_port *kept, uint32_t count,
-                                    struct inf_error *err)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct inf_port *port = &ports[kept[i].port];
-        if (graph->values[port->value].dtype == INF_DTYPE_BYTES)
-            return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
-                                   "'%s' is BYTES: a session keeps no strings", port->name);
-    }
-    return INF_OK;
-}
-
 enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_infer_request *infer,
                                        const struct inf_request *request, uint64_t given,
                                        struct inf_fault *fault)
@@ -176,10 +162,7 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     for (uint32_t i = 0; i < session->tensor_count; i++)
         if (session->tensors[i]->output != NULL)
             join_pair(job, graph, i, infer->output_count == 0, &given);
-    INF_TRY(
-        refuse_strings(graph, graph->inputs, job->kept_inputs, job->kept_input_count, &fault->err));
-    return refuse_strings(graph, graph->outputs, job->kept_outputs, job->kept_output_count,
-                          &fault->err);
+    return INF_OK;
 }
 
 // Returns the shape of the first value of an input. It is that of the model; a history is empty at
@@ -220,6 +203,7 @@ static enum inf_code bind_session_input(struct inf_job *job, const struct inf_se
     INF_TRY(inf_service_check_input(&entry, value, fault));
     job->shapes[port->port] = tensor->shape;
     job->inputs[port->port] = tensor->now.data;
+    job->string_bytes[port->port] = tensor->string_bytes;
     return INF_OK;
 }
 
@@ -330,6 +314,8 @@ enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *
         const struct inf_job_output *output = &job->outputs[port->port];
         kept[i] = (struct inf_session_kept){
             .index = port->tensor, .dtype = output->dtype, .shape = output->shape};
+        if (output->dtype == INF_DTYPE_BYTES)
+            kept[i].string_bytes = output->size_bytes;
         for (uint32_t k = 0; k < job->input_count; k++)
             if (is_history_output(job, port, k)) {
                 kept[i].is_history = true;

@@ -26,6 +26,9 @@ from onnx_writer import BOOL, FLOAT, INT64, STRING, Graph, port
 SECONDS_MAX = 60
 OPSETS = {'': 20, 'ai.onnx.ml': 3, 'com.microsoft': 1}
 DOUBLINGS = 30
+# Sessions of a user may keep so many MiB.
+KEPT_MIB_MAX = 32
+NOTHING = numpy.empty(0, object)
 
 
 def write(folder, name, inputs, outputs, build):
@@ -165,7 +168,8 @@ class Daemon:
         self.socket, self.admin = path + '/inferd.sock', path + '/admin.sock'
         self.process = subprocess.Popen(
             [DAEMON, '--runtime-dir=' + path, '--repository=' + path + '/models']
-            + ['--backends=cpu,ref', '--drain-timeout-ms=200', '--cache-dir=' + path],
+            + ['--backends=cpu,ref', '--drain-timeout-ms=200', '--cache-dir=' + path]
+            + [f'--session-bytes-per-uid-max={KEPT_MIB_MAX}M'],
             stderr=subprocess.DEVNULL,
         )
         end = time.monotonic() + SECONDS_MAX
@@ -279,18 +283,69 @@ class Clients(Case):
             with self.subTest(text=text):
                 self.fails('INVALID_ARGUMENT', self.client.infer, 'numbers', {'x': [text]})
 
-    def test_a_session_keeps_no_strings(self):
-        with self.client.session() as session:
-            failure = self.fails(
-                'UNIMPLEMENTED',
-                lambda: session.infer('echo', {'x': ['a']}, keep={'y': 'kept'}),
-            )
-        self.assertIn('a session keeps no strings', str(failure))
-
     def test_the_description_names_the_type(self):
         told = self.client.metadata('echo')
         self.assertEqual(told['inputs'][0]['datatype'], 'BYTES')
         self.assertEqual(told['outputs'][0]['datatype'], 'BYTES')
+
+
+class Sessions(Case):
+    """The model `both` makes one tensor of its two inputs a and b."""
+
+    def test_strings_are_kept_and_taken_by_name(self):
+        with self.client.session() as session:
+            self.assertEqual(len(session.infer('echo', {'x': ['a', 'ü', '']}, keep={'y': 'k'})), 0)
+            y = session.infer('both', {'b': [b'z\0\xff']}, take={'a': 'k'})['y']
+            self.assertEqual(list(y), [b'a', 'ü'.encode(), b'', b'z\0\xff'])
+            # What is kept stays until a request keeps something else.
+            self.assertEqual(len(session.infer('both', {}, take={'a': 'k', 'b': 'k'})['y']), 6)
+            session.infer('echo', {'x': NOTHING}, keep={'y': 'k'})
+            y = session.infer('both', {'b': ['q']}, take={'a': 'k'})['y']
+            self.assertEqual(list(y), [b'q'])
+
+    def test_a_pair_of_strings_begins_with_empty_ones(self):
+        with self.client.session({'y': 'a'}, {'a': (2,)}) as session:
+            y = session.infer('both', {'b': ['b']}, outputs=['y'])['y']
+            self.assertEqual(list(y), [b'', b'', b'b'])
+            y = session.infer('both', {'b': ['c' * 3000]}, outputs=['y'])['y']
+            self.assertEqual(list(y), [b'', b'', b'b', b'c' * 3000])
+            with session.fork() as other:
+                other.infer('both', {'b': ['other']})
+            y = session.infer('both', {'b': NOTHING}, outputs=['y'])['y']
+            self.assertEqual(list(y), [b'', b'', b'b', b'c' * 3000])
+
+    def test_a_request_that_fails_changes_nothing(self):
+        with self.client.session({'y': 'x'}, {'x': (1,)}) as session:
+            session.infer('echo', {'x': ['a']})
+            self.fails('RESOURCE_EXHAUSTED', session.infer, 'double', {})
+            self.assertEqual(list(session.infer('echo', {}, outputs=['y'])['y']), [b'a'])
+
+    def test_types_do_not_mix(self):
+        with self.client.session() as session:
+            session.infer('numbers', {'x': ['1', '2']}, keep={'y': 'k'})
+            failure = self.fails(
+                'INVALID_ARGUMENT', lambda: session.infer('echo', {}, take={'x': 'k'})
+            )
+            self.assertEqual(failure.reason, 'DTYPE_MISMATCH')
+            session.infer('echo', {'x': ['1', '2', '3']}, keep={'y': 'k'})
+            failure = self.fails(
+                'INVALID_ARGUMENT', lambda: session.infer('label', {}, take={'x': 'k'})
+            )
+            self.assertEqual(failure.reason, 'DTYPE_MISMATCH')
+
+    def test_the_user_is_charged_for_kept_strings(self):
+        for _ in range(2):  # a closed session gives all of it back
+            with self.client.session() as session:
+                session.infer('echo', {'x': ['s' * (1 << 20)]}, keep={'y': 'k'})
+                both, sizes = {'a': 'k', 'b': 'k'}, [1]
+                with self.assertRaises(inferd.Error) as caught:
+                    for _ in range(10):
+                        session.infer('both', {}, take=both, keep={'y': 'k'})
+                        sizes.append(2 * sizes[-1])
+                self.assertEqual(caught.exception.reason, 'QUOTA_BYTES', caught.exception)
+                self.assertEqual(sizes[-1], KEPT_MIB_MAX // 2)
+                y = session.infer('both', {'b': NOTHING}, take={'a': 'k'})['y']
+                self.assertEqual(list(y), [b's' * (1 << 20)] * sizes[-1])
 
 
 class Limits(Case):

@@ -51,9 +51,9 @@ static struct inf_session *open_session(struct inf_session_table *table, uint64_
     cr_assert_eq(inf_session_open(table, &message, NULL), INF_OK);
     cr_assert_eq(inf_session_find(table, id, &session, NULL), INF_OK);
     cr_assert_eq(inf_session_obtain_tensor(session, "h", &index, NULL), INF_OK);
-    cr_assert_eq(
-        inf_session_set_tensor(session, index, INF_DTYPE_U8, &INF_SHAPE(bytes), data, NULL),
-        INF_OK);
+    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8, &INF_SHAPE(bytes), data,
+                                        (size_t)bytes, NULL),
+                 INF_OK);
     free(data);
     return session;
 }

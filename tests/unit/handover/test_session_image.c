@@ -140,6 +140,34 @@ Test(session_image, has_what_a_rewind_has_left)
     inf_session_table_fini(&table);
 }
 
+// Strings are in the image with their lengths; their number alone does not tell their size.
+Test(session_image, has_strings)
+{
+    inf_role_enter_loop();
+    static const char strings[] = "\2\0\0\0ab\0\0\0\0\1\0\0\0c";
+    struct inf_session_table table;
+    struct inf_session *session;
+    uint32_t index;
+    inf_session_table_init(&table, &counters, user);
+    session = open_session(&table, 1);
+    cr_assert_eq(inf_session_obtain_tensor(session, "s", &index, NULL), INF_OK);
+    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_BYTES, &INF_SHAPE(4), strings,
+                                        sizeof strings - 1, NULL),
+                 INF_INVALID, "three strings cannot be four");
+    cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_BYTES, &INF_SHAPE(3), strings,
+                                        sizeof strings - 1, NULL),
+                 INF_OK);
+    hand_over(&table);
+    cr_assert_eq(inf_session_find(&table, 1, &session, NULL), INF_OK);
+    cr_assert_eq(inf_session_obtain_tensor(session, "s", &index, NULL), INF_OK);
+    const struct inf_session_tensor *tensor = session->tensors[index];
+    cr_assert(tensor->present && inf_shape_equal(&tensor->shape, &INF_SHAPE(3)));
+    cr_expect_eq(tensor->dtype, INF_DTYPE_BYTES);
+    cr_assert_eq(tensor->string_bytes, sizeof strings - 1);
+    cr_assert_arr_eq(tensor->now.data, strings, sizeof strings - 1);
+    inf_session_table_fini(&table);
+}
+
 // Opens a session whose image has `image_bytes`.
 static struct inf_session *open_of_size(struct inf_session_table *table, uint64_t id,
                                         int64_t image_bytes) INF_ON_LOOP
@@ -151,9 +179,9 @@ static struct inf_session *open_of_size(struct inf_session_table *table, uint64_
     cr_assert_not_null(data);
     cr_assert_eq(inf_session_obtain_tensor(session, "h", &index, NULL), INF_OK);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(
-            inf_session_set_tensor(session, index, INF_DTYPE_U8, &INF_SHAPE(bytes), data, NULL),
-            INF_OK);
+        cr_assert_eq(inf_session_set_tensor(session, index, INF_DTYPE_U8, &INF_SHAPE(bytes), data,
+                                            (size_t)bytes, NULL),
+                     INF_OK);
         bytes += image_bytes - (int64_t)inf_session_image_bytes(session);
     }
     cr_assert_eq(inf_session_image_bytes(session), (uint64_t)image_bytes);

@@ -180,12 +180,14 @@ Test(session_bytes, of_a_first_value_are_charged_before_they_are_reserved)
     struct inf_error err = {0};
     uint64_t fixed = count_held();
     uint8_t small[64] = {1};
-    cr_assert_eq(inf_session_set_tensor(one, 0, INF_DTYPE_U8, &INF_SHAPE(64), small, &err), INF_OK);
+    cr_assert_eq(inf_session_set_tensor(one, 0, INF_DTYPE_U8, &INF_SHAPE(64), small, 64, &err),
+                 INF_OK);
     cr_expect_eq(count_held(), fixed + 64);
     uint8_t *large = calloc(1, 11 << 20);
     cr_assert_not_null(large);
-    cr_expect_eq(inf_session_set_tensor(one, 0, INF_DTYPE_U8, &INF_SHAPE(11 << 20), large, &err),
-                 INF_EXHAUSTED);
+    cr_expect_eq(
+        inf_session_set_tensor(one, 0, INF_DTYPE_U8, &INF_SHAPE(11 << 20), large, 11 << 20, &err),
+        INF_EXHAUSTED);
     free(large);
     cr_expect_eq(count_held(), fixed + 64);
     cr_expect_eq(one->tensors[0]->now.data[0], 1, "the value before stays");
