@@ -22,11 +22,15 @@ const char *inf_onnx_find_hint(const char *domain, const char *name)
                       extensions[] =
                           "these are operators of onnxruntime-extensions: do in the client what "
                           "they do, such as to tokenise texts",
+                      pictures[] =
+                          "the daemon has no picture decoder: decode in the client, as "
+                          "'inferctl infer' does, and make its output an input of the model",
                       map[] = "export the step behind it, whose input is a tensor",
                       training[] = "export the model for inference";
     static const struct {
         const char *domain, *name, *hint;
     } rows[] = {
+        {"", "ImageDecoder", pictures},
         {"com.microsoft", "BeamSearch", search},
         {"com.microsoft", "GreedySearch", search},
         {"com.microsoft", "Sampling", search},

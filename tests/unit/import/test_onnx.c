@@ -129,6 +129,8 @@ Test(onnx, names_the_domain_of_a_missing_operator_and_a_way_around_it)
     refuse_model(&writer, INF_UNSUPPORTED, "graph optimisation level 'extended'");
     put_foreign(&writer, "ai.onnx.contrib", "BertTokenizer");
     refuse_model(&writer, INF_UNSUPPORTED, "(these are operators of onnxruntime-extensions: do");
+    put_foreign(&writer, "", "ImageDecoder");
+    refuse_model(&writer, INF_UNSUPPORTED, "(the daemon has no picture decoder: decode in the");
     // com.microsoft has an operator QuickGelu, and ai.onnx (the empty domain) has none.
     put_foreign(&writer, "", "QuickGelu");
     refuse_model(&writer, INF_UNSUPPORTED, "operators not supported: QuickGelu (1 node)");
