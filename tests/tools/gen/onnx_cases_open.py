@@ -75,7 +75,7 @@ def list_paddings(numbers):
         name = "x".join(map(str, shape))
         attributes = {"axes": ints([1, -1])}
         cases.append(case(name, "CenterCropPad", attributes, inputs, ["float32"], 18))
-    for pads in ([0, 2, 1, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 0, 4, 0, 3, 4]):
+    for pads in ([0, 2, 1, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 0, 4, 0, 3, 4], [0, -1, 2, 0, 2, -1]):
         inputs = [noise(numbers, [2, 3, 4]), longs(pads)]
         attributes = {"mode": text("wrap")}
         name = "wrap-" + "".join(map(str, pads))
@@ -172,6 +172,17 @@ def list_suppressions(numbers):
     return cases
 
 
+def list_inverses(numbers):
+    """Real signals from the first terms of their transforms."""
+    cases = []
+    for length in (None, 6, 7):
+        points = None if length is None else tensor("int64", [], [length])
+        inputs = [noise(numbers, [1, 4, 2]), points, tensor("int64", [], [1])]
+        attributes = {"inverse": number(1), "onesided": number(1)}
+        cases.append(case(f"irfft-{length}", "DFT", attributes, inputs, ["float32"], 20))
+    return cases
+
+
 def list_open_cases(numbers):
     return (
         list_convolutions(numbers)
@@ -183,4 +194,5 @@ def list_open_cases(numbers):
         + list_transforms(numbers)
         + list_heads(numbers)
         + list_suppressions(numbers)
+        + list_inverses(numbers)
     )
