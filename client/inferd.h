@@ -580,6 +580,34 @@ INFERD_API int inferd_unload(inferd_client *client, const char *name, const char
 INFERD_API int inferd_delete(inferd_client *client, const char *name, const char *version,
                              struct inferd_error *err);
 
+// What a reload does with one model of the repository.
+typedef struct inferd_reload_row {
+    char model[65];
+    // "refused", "loading", "removed" (the repository no longer has it), "unchanged"
+    char outcome[16];
+    char reason[256]; // why it is refused, or what becomes of a removed one; else empty
+} inferd_reload_row;
+
+// What a reload does, as the daemon knows it before the models are loaded.
+typedef struct inferd_reload_report {
+    inferd_reload_row *rows; // sorted by outcome, in the order of the list above, and by name
+    size_t count;
+    size_t left_out; // number of rows for which the answer had no room
+    // Settings of the daemon that changed, with commas between: those that took effect, and those
+    // that need a restart.
+    char changed_settings[256], restart_settings[256];
+    char config_error[256]; // why the configuration was not applied; empty: it was
+} inferd_reload_report;
+
+// Has the daemon read its configuration and its repository again, as SIGHUP does: settings that can
+// change while it runs take effect, and models that are new, have changed or did not load before
+// are loaded. Returns when it is known what will be done; inferd_wait() or inferd_models() tell
+// how loads end. The caller frees *report with inferd_reload_report_free(). Needs the admin socket.
+INFERD_API int inferd_reload(inferd_client *client, inferd_reload_report **report,
+                             struct inferd_error *err);
+// Frees the report. NULL is allowed.
+INFERD_API void inferd_reload_report_free(inferd_reload_report *report);
+
 // One row of the list of devices.
 typedef struct inferd_device_row {
     char name[32], backend[16], kind[16], description[128];

@@ -209,20 +209,21 @@ static void drain_server(struct daemon *daemon) INF_ON_LOOP
     inf_server_drain(daemon->server);
 }
 
-static void begin_reload(struct daemon *daemon) INF_ON_LOOP
+// Starts reading the configuration and the repository again, for SIGHUP or for an admin.
+static enum inf_code begin_reload(void *context, struct inf_error *err)
 {
-    struct inf_error err = {0};
+    inf_role_enter_loop();
+    struct daemon *daemon = context;
     if (daemon->draining)
-        return;
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_SHUTDOWN, "the daemon ends");
     inf_log(daemon->log, INF_LOG_NOTICE, "reading the configuration and the repository again");
     // A daemon that is not ready has nothing to tell: systemd waits for READY=1 already.
     if (daemon->ready)
         inf_notify_reloading(daemon->notify);
-    if (inf_config_reread_start(daemon->reread, &err) == INF_OK)
-        return;
-    inf_log(daemon->log, INF_LOG_ERROR, "configuration not read error=\"%s\"", err.text);
-    if (daemon->ready)
+    enum inf_code code = inf_config_reread_start(daemon->reread, err);
+    if (code != INF_OK && daemon->ready)
         notify_serving(daemon, inf_notify_ready);
+    return code;
 }
 
 // Continues a reload after the configuration was read.
@@ -232,12 +233,7 @@ static void finish_reload(struct daemon *daemon) INF_ON_LOOP
     struct inf_error err = {0};
     if (!inf_config_reread_finish(daemon->reread, &config, &err) || daemon->draining)
         return;
-    if (config != NULL)
-        inf_server_apply_config(daemon->server, config);
-    else
-        inf_log(daemon->log, INF_LOG_ERROR, "configuration not applied error=\"%s\"", err.text);
-    if (inf_model_store_load_all(daemon->store, &err) != INF_OK)
-        inf_log(daemon->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", err.text);
+    inf_server_finish_reload(daemon->server, config, &err);
     if (daemon->ready)
         notify_serving(daemon, inf_notify_ready);
 }
@@ -247,10 +243,11 @@ static void on_signal(evutil_socket_t number, short events, void *context)
     (void)events;
     inf_role_enter_loop();
     struct daemon *daemon = context;
-    if (number == SIGHUP)
-        begin_reload(daemon);
-    else
+    struct inf_error err = {0};
+    if (number != SIGHUP)
         drain_server(daemon);
+    else if (begin_reload(daemon, &err) != INF_OK && !daemon->draining)
+        inf_log(daemon->log, INF_LOG_ERROR, "configuration not read error=\"%s\"", err.text);
 }
 
 static void on_config_read(evutil_socket_t fd, short events, void *context)
@@ -389,6 +386,7 @@ static enum inf_code create_server(struct daemon *daemon, struct inf_error *err)
         .drained = on_drained,
         .loaded = on_loaded,
         .log_lines_dropped = log_lines_dropped,
+        .reload = begin_reload,
         .context = daemon,
     };
     INF_TRY(inf_server_create(&daemon->server, &options, err));

@@ -98,9 +98,15 @@ void inf_server_drain(struct inf_server *server)
     schedule_check(server);
 }
 
-void inf_server_apply_config(struct inf_server *server, const struct inf_config *next)
+void inf_server_finish_reload(struct inf_server *server, const struct inf_config *next,
+                              const struct inf_error *why)
 {
-    inf_service_apply_config(server->service, next);
+    struct inf_load_event event;
+    struct inf_call *call;
+    inf_service_begin_turn(server->service);
+    if (inf_service_finish_reload(server->service, next, why, &event, &call))
+        inf_connections_report(server->connections, call, &event);
+    inf_connections_flush(server->connections);
 }
 
 void inf_server_update_memory(struct inf_server *server)
@@ -292,6 +298,7 @@ static void on_load(evutil_socket_t fd, short what, void *context)
         if (server->options.loaded != NULL)
             server->options.loaded(server->options.context, &event);
         free(event.rows);
+        free(event.report);
     }
     inf_connections_flush(server->connections);
 }
@@ -334,6 +341,7 @@ static enum inf_code create_parts(struct inf_server *server, struct inf_error *e
                                                 .memory_budget = server->options.memory_budget,
                                                 .fd_store = options->fd_store,
                                                 .log_lines_dropped = options->log_lines_dropped,
+                                                .reload = options->reload,
                                                 .context = options->context};
     INF_TRY(inf_service_create(&server->service, &service, err));
     const struct inf_connections_options connections = {.base = options->base,

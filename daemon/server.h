@@ -45,6 +45,8 @@ struct inf_server_options {
     void (*loaded)(void *context, const struct inf_load_event *event);
     // Returns how many log lines were dropped, for the reply of ServerStatus; NULL: reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
+    // Starts reading the configuration again, see struct inf_service_options.
+    enum inf_code (*reload)(void *context, struct inf_error *err);
     void *context;
 };
 
@@ -85,8 +87,9 @@ void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 // with CANCELLED/SHUTDOWN at once.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
-// Applies a configuration that was read again, see inf_service_apply_config().
-void inf_server_apply_config(struct inf_server *server, const struct inf_config *next) INF_ON_LOOP;
+// Continues a reload after the configuration was read again, see inf_service_finish_reload().
+void inf_server_finish_reload(struct inf_server *server, const struct inf_config *next,
+                              const struct inf_error *why) INF_ON_LOOP;
 
 // Adds an event for each model that was unloaded while it was idle since the last call.
 void inf_server_watch_models(struct inf_server *server) INF_ON_LOOP;

@@ -15,7 +15,7 @@ static const struct command *const commands[] = {
     &command_profile,  &command_debug,    &command_diff,    &command_metrics,    &command_health,
     &command_requests, &command_clients,  &command_cancel,  &command_disconnect, &command_slow,
     &command_events,   &command_trace,    &command_report,  &command_selftest,   &command_wait,
-    &command_top,
+    &command_top,      &command_reload,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

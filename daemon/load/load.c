@@ -15,11 +15,11 @@
 
 #include "backends/import/common/described_settings.h"
 #include "backends/registry.h"
-#include "backends/storage/record.h"
 #include "daemon/load/model_check.h"
 #include "daemon/load/race/background_kernels.h"
 #include "daemon/load/source/load_graph.h"
 #include "daemon/load/source/load_source.h"
+#include "daemon/load/source/quarantine.h"
 #include "daemon/load/warm_up.h"
 #include "proto/wire/message.h"
 
@@ -176,23 +176,15 @@ static enum inf_code begin_journal(struct inf_load *load, struct inf_error *err)
     const struct inf_load_options *options = load->options;
     if (options->journal == NULL || load->location.stamp == 0)
         return INF_OK;
-    uint64_t key =
-        inf_record_hash(INF_RECORD_HASH_INIT, &load->location.stamp, sizeof load->location.stamp);
-    key = inf_record_hash_text(inf_record_hash_text(key, load->job->name), options->build);
-    // A load that ends clears its own entry, but not that of runs that did not end.
-    load->hang_key = inf_record_hash_text(key, "run");
-    uint32_t crashes = inf_load_journal_crashes(options->journal, key);
-    uint32_t hangs = inf_load_journal_crashes(options->journal, load->hang_key);
-    if (INF_MAX(crashes, hangs) >= INF_LOAD_CRASHES_MAX && !load->job->model.by_admin)
-        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
-                               "model '%s' is quarantined: the daemon ended %u times while it was "
-                               "%s; inferctl load tries it again",
-                               load->job->name, INF_MAX(crashes, hangs),
-                               crashes >= hangs ? "loaded" : "run and did not end");
-    if (hangs > 0 && load->job->model.by_admin)
-        inf_load_journal_end(options->journal, load->hang_key);
-    load->journal_key = key;
-    inf_load_journal_begin(options->journal, key);
+    const struct inf_quarantine_keys keys =
+        inf_quarantine_make_keys(load->location.stamp, load->job->name, options->build);
+    if (!load->job->model.by_admin)
+        INF_TRY(inf_quarantine_check(options->journal, &keys, load->job->name, err));
+    else if (inf_load_journal_crashes(options->journal, keys.run) > 0)
+        inf_load_journal_end(options->journal, keys.run);
+    load->hang_key = keys.run;
+    load->journal_key = keys.load;
+    inf_load_journal_begin(options->journal, keys.load);
     return INF_OK;
 }
 

@@ -9,6 +9,15 @@
 #include "backends/base/cancel.h"
 #include "daemon/load/source/read_files.h"
 
+const char *inf_scan_outcome_name(enum inf_scan_outcome outcome)
+{
+    static const char *const names[INF_SCAN_OUTCOMES] = {[INF_SCAN_REFUSED] = "refused",
+                                                         [INF_SCAN_LOADING] = "loading",
+                                                         [INF_SCAN_REMOVED] = "removed",
+                                                         [INF_SCAN_UNCHANGED] = "unchanged"};
+    return names[outcome];
+}
+
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind)
 {
     assert(kind < INF_LOAD_JOB_KINDS);
@@ -61,8 +70,12 @@ void inf_load_job_destroy(struct inf_load_job **job)
             close(self->model.directory_fd);
         break;
     case INF_LOAD_JOB_SCAN:
+        for (uint32_t i = 0; self->scan.known != NULL && i < self->scan.known->count; i++)
+            inf_read_files_unref(&self->scan.known->models[i].files);
+        free(self->scan.known);
         free(self->scan.names);
         free(self->scan.ranks);
+        free(self->scan.report);
         break;
     case INF_LOAD_JOB_RACE:
         free(self->race.decision);
@@ -97,6 +110,7 @@ void inf_load_message_destroy(struct inf_load_message **message)
         return;
     struct inf_load_job *job = (*message)->job;
     free((*message)->event.rows);
+    free((*message)->event.report);
     if (job != NULL)
         // This call also frees the final message, because the message is embedded in the job.
         inf_load_job_destroy(&job);

@@ -31,6 +31,28 @@ enum inf_room_answer {
     INF_ROOM_REFUSED,
 };
 
+// What a reload does with a model of the repository.
+enum inf_scan_outcome {
+    INF_SCAN_REFUSED,   // it is not loaded
+    INF_SCAN_LOADING,   // it is loaded, because it is new, has changed or did not load before
+    INF_SCAN_REMOVED,   // the repository no longer has it
+    INF_SCAN_UNCHANGED, // what is served or idle is up to date
+    INF_SCAN_OUTCOMES,
+};
+
+// Returns the name of an outcome: "refused", "loading", "removed" or "unchanged".
+const char *inf_scan_outcome_name(enum inf_scan_outcome outcome);
+
+// What a scan found, sorted by outcome and name.
+struct inf_scan_report {
+    uint32_t count;
+    struct inf_scan_row {
+        char name[INF_LIMIT_MODEL_NAME + 1];
+        enum inf_scan_outcome outcome;
+        char reason[256]; // why it is refused, or what becomes of a removed model; "": none
+    } rows[];
+};
+
 // A progress report or a result, sent by the loader thread about one job.
 struct inf_load_event {
     uint64_t token;       // inf_load_job.token of the job that this event is about
@@ -45,6 +67,8 @@ struct inf_load_event {
     // none.
     struct inf_inspect_rows *rows;
     struct inf_load_room room;
+    // What a scan of the repository found, which the receiver frees with free(); NULL: none.
+    struct inf_scan_report *report;
 };
 
 // A message from the loader thread to the loop.
@@ -111,11 +135,29 @@ struct inf_load_model_job {
 
 struct inf_load_rank;
 
+// The models that the store knows when a scan begins, one for each name.
+struct inf_scan_known_models {
+    uint32_t count;
+    struct inf_scan_known {
+        char name[INF_LIMIT_MODEL_NAME + 1];
+        // Files and settings of the default version that is served or idle; one reference; NULL:
+        // none is.
+        struct inf_read_files *files;
+        uint64_t config_stamp;
+        bool rereads_settings; // as in struct inf_load_model_job
+        bool is_served;
+        bool outside; // the model was not loaded from the repository
+    } models[];
+};
+
 // Lists the models of the repository.
 struct inf_load_scan_job {
+    struct inf_scan_known_models *known; // owned; NULL: no report is wanted
+
     // Outcomes; owned by the job; NULL on failure.
     struct inf_model_names *names;
-    struct inf_load_rank *ranks; // of each name, with the priority of its settings
+    struct inf_load_rank *ranks;    // of each name, with the priority of its settings
+    struct inf_scan_report *report; // set if `known` is
 };
 
 // Races the candidates in a placement of `base`, that is, times them against each other, or the

@@ -29,6 +29,7 @@
 #include "daemon/load/precompile.h"
 #include "daemon/load/race/background_kernels.h"
 #include "daemon/load/race/background_race.h"
+#include "daemon/load/source/scan.h"
 #include "daemon/load/trial/join_compile.h"
 #include "daemon/load/trial/step_trial.h"
 
@@ -120,50 +121,11 @@ static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) I
     log_outcome(loader, job, start_ns);
 }
 
-// Reads the priority of a model of the repository, which decides when it is loaded. Settings that
-// cannot be read are reported by the load.
-static enum inf_model_priority read_priority(const struct inf_load_options *options,
-                                             const char *name) INF_MAY_BLOCK
-{
-    struct inf_model_location location = INF_MODEL_LOCATION_NONE;
-    struct inf_model_config config;
-    inf_model_config_init(&config);
-    if (inf_model_locate(&location, options->repository, name, NULL) == INF_OK &&
-        location.config_fd >= 0) {
-        int fd = location.config_fd;
-        location.config_fd = -1;
-        if (inf_model_config_read(&config, fd, name, NULL) != INF_OK)
-            inf_model_config_init(&config);
-    }
-    inf_model_location_fini(&location);
-    if (options->persisted != NULL)
-        inf_model_config_take_persisted(&config, options->persisted, name);
-    return inf_model_priority_parse(config.priority);
-}
-
-// Lists the models of the repository and reads their priorities.
-static enum inf_code scan_models(const struct inf_load_options *options,
-                                 struct inf_load_scan_job *scan,
-                                 struct inf_error *err) INF_MAY_BLOCK
-{
-    INF_TRY(inf_model_names_scan(&scan->names, options->repository, err));
-    scan->ranks = calloc(INF_MAX(scan->names->count, 1u), sizeof *scan->ranks);
-    if (scan->ranks == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %u models",
-                               scan->names->count);
-    for (uint32_t i = 0; i < scan->names->count; i++) {
-        const char *name = scan->names->names[i];
-        enum inf_model_priority priority = read_priority(options, name);
-        scan->ranks[i] = (struct inf_load_rank){.name = name, .priority = (uint8_t)priority};
-    }
-    return INF_OK;
-}
-
 static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     const struct inf_load_options *options = &loader->options.load;
     struct inf_error *err = &job->message.event.err;
-    if (options->repository != NULL && scan_models(options, &job->scan, err) != INF_OK)
+    if (options->repository != NULL && inf_scan_run(options, &job->scan, err) != INF_OK)
         inf_log(options->log, INF_LOG_WARNING, "repository not read reason=\"%s\"", err->text);
 }
 

@@ -27,6 +27,7 @@ inf_service_handler inf_service_session_rewind INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;
+inf_service_handler inf_service_repository_reload INF_ON_LOOP;
 
 inf_service_handler inf_service_request_list INF_ON_LOOP;
 inf_service_handler inf_service_client_list INF_ON_LOOP;

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies a configuration that was read again. Only flags whose sources changed are applied, so
-// that a reload for one flag does not undo what an admin set for another.
+// A reload: reads the configuration and the repository again, for SIGHUP or for the method
+// RepositoryReload. Only flags whose sources changed are applied, so that a reload for one flag does
+// not undo what an admin set for another.
+//
+// An admin's reload first waits for the configuration, which a thread of its own reads, and then,
+// like other calls, for the event of the scan of the repository that carries its token. Its reply
+// comes before the models are loaded.
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/service/handlers.h"
 #include "daemon/service/limits.h"
+#include "daemon/service/load_call.h"
 #include "proto/core/utf8.h"
 
-// Room for the names of changed flags in a log line.
-#define NAMES_SIZE 256
+// Most bytes of names and reasons in a reply; more would not fit into the metadata of a frame.
+#define REPLY_TEXT_BYTES (INF_LIMIT_META_BYTES / 2)
+// What an entry of a reply takes beside its texts, with its outcome.
+#define REPLY_ENTRY_BYTES 24u
 
 // Returns whether a flag has different values in two configurations. Writes the value of the second
 // configuration to `value`, in the form of a configuration file.
@@ -19,17 +28,18 @@ static bool flag_differs(const struct inf_flag *flag, const struct inf_config *b
     return strcmp(inf_flag_print(before, flag, old), inf_flag_print(after, flag, value)) != 0;
 }
 
-static void append_name(char names[NAMES_SIZE], const char *name)
+static void append_name(char names[INF_CHANGED_NAMES], const char *name)
 {
     size_t length = strlen(names);
-    snprintf(names + length, NAMES_SIZE - length, "%s%s", length > 0 ? "," : "", name);
+    snprintf(names + length, INF_CHANGED_NAMES - length, "%s%s", length > 0 ? "," : "", name);
 }
 
-void inf_service_apply_config(struct inf_service *service, const struct inf_config *next)
+static void apply_config(struct inf_service *service, const struct inf_config *next,
+                         struct inf_config_changes *changes) INF_ON_LOOP
 {
     struct inf_environment *environment = service->options.environment;
     const struct inf_log *log = service->log;
-    char value[INF_CONFIG_TEXT], restart[NAMES_SIZE] = "", live[NAMES_SIZE] = "";
+    char value[INF_CONFIG_TEXT];
     for (size_t i = 0; i < INF_FLAG_COUNT; i++) {
         const struct inf_flag *flag = &inf_flags[i], *changed;
         struct inf_error err = {0};
@@ -42,16 +52,88 @@ void inf_service_apply_config(struct inf_service *service, const struct inf_conf
             continue;
         }
         if (!flag->live)
-            append_name(restart, flag->name);
+            append_name(changes->restart, flag->name);
         else if (inf_service_change_flag(service, flag->name, value, inf_flag_origin(next, flag),
                                          &changed, &err) == INF_OK)
-            append_name(live, flag->name);
+            append_name(changes->live, flag->name);
         else
             inf_log(log, INF_LOG_ERROR, "flag not changed name=%s value=\"%s\" error=\"%s\"",
                     flag->name, inf_quote(value).text, err.text);
     }
     environment->sources = *next;
-    inf_log(log, INF_LOG_NOTICE, "configuration read again changed=\"%s\"", live);
-    if (restart[0] != '\0')
-        inf_log(log, INF_LOG_WARNING, "a restart is needed for changed flags=\"%s\"", restart);
+    inf_log(log, INF_LOG_NOTICE, "configuration read again changed=\"%s\"", changes->live);
+    if (changes->restart[0] != '\0')
+        inf_log(log, INF_LOG_WARNING, "a restart is needed for changed flags=\"%s\"",
+                changes->restart);
+}
+
+bool inf_service_finish_reload(struct inf_service *service, const struct inf_config *next,
+                               const struct inf_error *why, struct inf_load_event *event,
+                               struct inf_call **call)
+{
+    struct inf_load *load = service->reload;
+    struct inf_config_changes unseen = {0}, *changes = load != NULL ? &load->changes : &unseen;
+    service->reload = NULL;
+    if (next != NULL) {
+        apply_config(service, next, changes);
+    } else {
+        snprintf(changes->error, sizeof changes->error, "%.*s", INF_CHANGED_NAMES - 1, why->text);
+        inf_log(service->log, INF_LOG_ERROR, "configuration not applied error=\"%s\"", why->text);
+    }
+    *event = (struct inf_load_event){.token = load != NULL ? load->token : 0, .final = true};
+    if (inf_model_store_reload(service->options.store, event->token, &event->err) == INF_OK)
+        return false;
+    inf_log(service->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", event->err.text);
+    *call = load != NULL ? &load->call : NULL;
+    return load != NULL;
+}
+
+static enum inf_code start_reload(struct inf_service *service, uint64_t token,
+                                  struct inf_error *err) INF_ON_LOOP
+{
+    (void)token;
+    return service->options.reload(service->options.context, err);
+}
+
+enum inf_code inf_service_repository_reload(struct inf_service *service,
+                                            struct inf_request *request, struct inf_answer *answer,
+                                            struct inf_fault *fault)
+{
+    (void)request;
+    if (service->reload != NULL)
+        return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "another reload is reading the configuration");
+    INF_TRY(inf_service_begin_load(service, start_reload, answer, fault));
+    service->reload = service->loads; // the call that has just begun
+    service->reload->is_reload = true;
+    return INF_OK;
+}
+
+bool inf_service_fill_reload(struct inf_service *service, const struct inf_load_event *event)
+{
+    struct inf_reload_reply *reply = &service->reply.reload_reply;
+    const struct inf_load *load = service->loads;
+    size_t text_bytes = 0;
+    while (load != NULL && load->token != event->token)
+        load = load->next;
+    if (load == NULL || !load->is_reload)
+        return false;
+    *reply = (struct inf_reload_reply){.entries = service->reload_entries,
+                                       .changed = load->changes.live,
+                                       .need_restart = load->changes.restart,
+                                       .config_error = load->changes.error};
+    // Without a repository there is no report.
+    const uint32_t count = event->report != NULL ? event->report->count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_scan_row *row = &event->report->rows[i];
+        text_bytes += strlen(row->name) + strlen(row->reason) + REPLY_ENTRY_BYTES;
+        if (reply->count == INF_SERVICE_MODELS_MAX || text_bytes > REPLY_TEXT_BYTES)
+            break;
+        reply->entries[reply->count++] =
+            (struct inf_reload_entry){.name = row->name,
+                                      .outcome = inf_scan_outcome_name(row->outcome),
+                                      .reason = row->reason};
+    }
+    reply->left_out = count - reply->count;
+    return true;
 }

@@ -127,6 +127,8 @@ void inf_service_free_load(struct inf_service *service, struct inf_load *load)
     while (*link != load)
         link = &(*link)->next;
     *link = load->next;
+    if (service->reload == load)
+        service->reload = NULL;
     free(load);
 }
 
@@ -196,6 +198,8 @@ enum inf_code inf_service_load_result(struct inf_service *service,
         answer->kind = INF_MESSAGE_LOAD_PROGRESS;
         return INF_OK;
     }
+    if (event->err.code == INF_OK && inf_service_fill_reload(service, event))
+        answer->kind = INF_MESSAGE_RELOAD_REPLY;
     if (event->err.code == INF_OK)
         return INF_OK;
     fault->err = event->err;

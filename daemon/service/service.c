@@ -44,6 +44,7 @@ static const struct method methods[] = {
      inf_service_repository_load},
     {INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, true,
      inf_service_repository_unload},
+    {INF_METHOD_REPOSITORY_RELOAD, INF_MESSAGE_EMPTY, true, inf_service_repository_reload},
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
     {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},

@@ -39,6 +39,11 @@ struct inf_service_options {
     // Returns how many log lines were dropped because the log buffer was full. NULL: the count is
     // reported as 0.
     uint64_t (*log_lines_dropped)(void *context);
+    // Starts reading the configuration again; inf_service_finish_reload() must follow.
+    //
+    // INF_EXHAUSTED    the system refuses a thread.
+    // INF_UNAVAILABLE  (SHUTDOWN) the daemon ends.
+    enum inf_code (*reload)(void *context, struct inf_error *err);
     void *context;
 };
 
@@ -57,10 +62,14 @@ void inf_service_destroy(struct inf_service **service) INF_ON_LOOP;
 // Marks the server as draining: the status reports it, and ServerReady answers false.
 void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 
-// Applies a configuration that was read again: changes the live flags whose values in the sources
-// changed since the last reading, and logs the other changed flags, which need a restart.
-void inf_service_apply_config(struct inf_service *service,
-                              const struct inf_config *next) INF_ON_LOOP;
+// Continues a reload after the configuration was read again. Applies `next`: changes the live flags
+// whose values in the sources changed since the last reading, and logs the other changed flags,
+// which need a restart. NULL: the configuration is wrong, for the reason `why`. Then starts reading
+// the repository. If that fails, returns true if an admin waits for this reload: *call is to be
+// answered with *event.
+bool inf_service_finish_reload(struct inf_service *service, const struct inf_config *next,
+                               const struct inf_error *why, struct inf_load_event *event,
+                               struct inf_call **call) INF_NODISCARD INF_ON_LOOP;
 
 // Notes in the budget of memory what clients use: sessions, regions and requests. Call it before
 // the budget is read.

@@ -36,8 +36,18 @@ struct inf_service_environment {
     struct inf_flag_entry flags[INF_FLAG_COUNT];
 };
 
-// A job of the model store that a client waits for: a load, a placement, a compilation or an
-// inspection.
+// Buffer size for the names of changed settings.
+#define INF_CHANGED_NAMES 256
+
+// What reading the configuration again has changed: names with commas between.
+struct inf_config_changes {
+    char live[INF_CHANGED_NAMES];    // settings that took effect
+    char restart[INF_CHANGED_NAMES]; // settings that need a restart
+    char error[INF_CHANGED_NAMES];   // why the configuration was not applied; "": it was
+};
+
+// A job of the model store that a client waits for: a load, a placement, a compilation, an
+// inspection or a reload.
 struct inf_load {
     struct inf_call call;
     uint64_t token; // number that every event of the job carries
@@ -47,6 +57,8 @@ struct inf_load {
     bool ended;     // the final event of the job has come
     bool abandoned; // the client has left before that
     char flag[64], value[INF_CONFIG_TEXT];
+    bool is_reload;
+    struct inf_config_changes changes; // of a reload
     struct inf_load *next;
 };
 
@@ -95,7 +107,8 @@ struct inf_service {
 
     struct inf_call *unused_jobs; // empty jobs for reuse, linked by call.next
     struct inf_load *loads;
-    struct inf_model_waits model_waits;   // of requests that wait for a model
+    struct inf_load *reload;            // the reload whose configuration is being read; NULL: none
+    struct inf_model_waits model_waits; // of requests that wait for a model
     struct inf_deadlines *wait_deadlines; // of the same requests
     uint64_t last_token;
     // While a RepositoryModelLoad is handled: the directory descriptor of the request; -1: none.
@@ -109,6 +122,7 @@ struct inf_service {
     union inf_message reply;
     struct inf_model_row *model_rows; // array of INF_SERVICE_MODELS_MAX elements, for answers
     struct inf_model_index_entry *model_entries;
+    struct inf_reload_entry reload_entries[INF_SERVICE_MODELS_MAX];
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
     struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];

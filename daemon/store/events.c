@@ -57,14 +57,29 @@ static void load_found(struct inf_model_store *store,
         inf_model_store_refresh(store, scan->ranks[i].name, false);
 }
 
+static void log_report(const struct inf_model_store *store,
+                       const struct inf_scan_report *report) INF_ON_LOOP
+{
+    uint32_t counts[INF_SCAN_OUTCOMES] = {0};
+    for (uint32_t i = 0; i < report->count; i++)
+        counts[report->rows[i].outcome]++;
+    inf_log(store->log, INF_LOG_NOTICE,
+            "repository read again loading=%u unchanged=%u removed=%u refused=%u",
+            counts[INF_SCAN_LOADING], counts[INF_SCAN_UNCHANGED], counts[INF_SCAN_REMOVED],
+            counts[INF_SCAN_REFUSED]);
+}
+
 static void finish_scan(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
 {
     (void)entry;
-    (void)event;
     assert(store->pending > 0 && store->scans > 0);
     store->pending--;
     store->scans--;
+    event->report = job->scan.report;
+    job->scan.report = NULL;
+    if (event->report != NULL)
+        log_report(store, event->report);
     load_found(store, &job->scan);
 }
 

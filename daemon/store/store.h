@@ -240,6 +240,13 @@ enum inf_code inf_model_store_find_device(const struct inf_model_store *store, c
 enum inf_code inf_model_store_load_all(struct inf_model_store *store,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Does what inf_model_store_load_all() does, and reports what becomes of each model: the event
+// `token` (0: the daemon itself) has the report. The models are loaded after that event.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_store_reload(struct inf_model_store *store, uint64_t token,
+                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Starts a load of the model `name` of the repository, with token 0. The loader skips the load if
 // the files of the model are unchanged. If `only_known` is true, does nothing for a model that is
 // not in the table.

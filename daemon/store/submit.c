@@ -270,11 +270,19 @@ enum inf_code inf_store_submit_steps(struct inf_model_store *store, struct inf_m
     return INF_OK;
 }
 
-enum inf_code inf_store_submit_scan(struct inf_model_store *store, struct inf_error *err)
+enum inf_code inf_store_submit_scan(struct inf_model_store *store,
+                                    struct inf_scan_known_models *known, uint64_t token,
+                                    struct inf_error *err)
 {
     struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SCAN);
-    if (job == NULL)
+    if (job == NULL) {
+        for (uint32_t i = 0; known != NULL && i < known->count; i++)
+            inf_read_files_unref(&known->models[i].files);
+        free(known);
         return inf_fail(err, INF_EXHAUSTED, "no memory to read the repository");
+    }
+    job->token = token;
+    job->scan.known = known;
     store->pending++;
     store->scans++;
     inf_loader_submit(store->loader, job);

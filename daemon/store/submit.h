@@ -94,10 +94,12 @@ enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
 enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_model_entry *entry,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits a job that lists the models in the repository.
+// Submits a job that lists the models in the repository. If `known` is set, its event has a report;
+// the function takes ownership of `known`, even if it fails.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_store_submit_scan(struct inf_model_store *store,
+                                    struct inf_scan_known_models *known, uint64_t token,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Submits a race of the kernels of an entry's served model.

@@ -48,6 +48,7 @@ static const struct {
     {INF_METHOD_REPOSITORY_INDEX, "RepositoryIndex"},
     {INF_METHOD_REPOSITORY_MODEL_LOAD, "RepositoryModelLoad"},
     {INF_METHOD_REPOSITORY_MODEL_UNLOAD, "RepositoryModelUnload"},
+    {INF_METHOD_REPOSITORY_RELOAD, "RepositoryReload"},
     {INF_METHOD_DEVICE_LIST, "DeviceList"},
     {INF_METHOD_SERVER_STATUS, "ServerStatus"},
     {INF_METHOD_MEMORY_INFO, "MemoryInfo"},

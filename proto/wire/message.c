@@ -57,6 +57,7 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_SERVER_METADATA] = &inf_codec_server_metadata,
     [INF_MESSAGE_MODEL_INDEX] = &inf_codec_model_index,
     [INF_MESSAGE_LOAD_PROGRESS] = &inf_codec_load_progress,
+    [INF_MESSAGE_RELOAD_REPLY] = &inf_codec_reload_reply,
     [INF_MESSAGE_DEVICE_INDEX] = &inf_codec_device_index,
     [INF_MESSAGE_SERVER_STATUS] = &inf_codec_server_status,
     [INF_MESSAGE_MEMORY_INFO] = &inf_codec_memory_info,

@@ -206,6 +206,19 @@ struct inf_model_index {
     struct inf_model_index_entry *entries;
 };
 
+// What a reload does with one model.
+struct inf_reload_entry {
+    const char *name, *outcome, *reason;
+};
+struct inf_reload_reply {
+    uint32_t count, left_out;
+    struct inf_reload_entry
+        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
+    // Names of changed settings with commas between: those that took effect, those that need a
+    // restart; and why the configuration was not applied.
+    const char *changed, *need_restart, *config_error;
+};
+
 // The report about one node of a model that is inspected (ModelInspect).
 struct inf_node_entry {
     const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
@@ -464,6 +477,7 @@ enum inf_message_kind {
     INF_MESSAGE_SERVER_METADATA,
     INF_MESSAGE_MODEL_INDEX,
     INF_MESSAGE_LOAD_PROGRESS,
+    INF_MESSAGE_RELOAD_REPLY,
     INF_MESSAGE_DEVICE_INDEX,
     INF_MESSAGE_SERVER_STATUS,
     INF_MESSAGE_MEMORY_INFO,
@@ -503,6 +517,7 @@ union inf_message {
     struct inf_server_metadata server_metadata;
     struct inf_model_index model_index;
     struct inf_load_progress load_progress;
+    struct inf_reload_reply reload_reply;
     struct inf_device_index device_index;
     struct inf_server_status server_status;
     struct inf_memory_info memory_info;

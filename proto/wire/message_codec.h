@@ -48,6 +48,7 @@ extern const struct inf_message_codec inf_codec_model_load_request;
 extern const struct inf_message_codec inf_codec_model_unload_request;
 extern const struct inf_message_codec inf_codec_model_index;
 extern const struct inf_message_codec inf_codec_load_progress;
+extern const struct inf_message_codec inf_codec_reload_reply;
 // --- codecs in message_status.c ---
 extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;

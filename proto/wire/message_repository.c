@@ -207,3 +207,53 @@ const struct inf_message_codec inf_codec_load_progress = {
     .decode = decode_progress,
     .encode = encode_progress,
 };
+
+// --- what a reload does ---
+
+static enum inf_code decode_reload(union inf_message *message, const void *from,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    const Inference__RepositoryReloadResponse *wire = from;
+    struct inf_reload_reply *reply = &message->reload_reply;
+    *reply = (struct inf_reload_reply){.count = (uint32_t)wire->n_models,
+                                       .left_out = wire->left_out,
+                                       .changed = wire->changed_settings,
+                                       .need_restart = wire->restart_settings,
+                                       .config_error = wire->config_error};
+    reply->entries = inf_scratch_array(scratch, wire->n_models, sizeof *reply->entries, err);
+    if (reply->entries == NULL)
+        return INF_EXHAUSTED;
+    for (size_t i = 0; i < wire->n_models; i++)
+        reply->entries[i] = (struct inf_reload_entry){.name = wire->models[i]->name,
+                                                      .outcome = wire->models[i]->outcome,
+                                                      .reason = wire->models[i]->reason};
+    return INF_OK;
+}
+
+static enum inf_code encode_reload(const union inf_message *message, void *to,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    const struct inf_reload_reply *reply = &message->reload_reply;
+    Inference__RepositoryReloadResponse *wire = to;
+    wire->left_out = reply->left_out;
+    wire->changed_settings = inf_wire_text(reply->changed);
+    wire->restart_settings = inf_wire_text(reply->need_restart);
+    wire->config_error = inf_wire_text(reply->config_error);
+    wire->n_models = reply->count;
+    wire->models =
+        inf_wire_list(&inference__reloaded_model__descriptor, reply->count, scratch, err);
+    if (wire->models == NULL)
+        return INF_EXHAUSTED;
+    for (uint32_t i = 0; i < reply->count; i++) {
+        wire->models[i]->name = inf_wire_text(reply->entries[i].name);
+        wire->models[i]->outcome = inf_wire_text(reply->entries[i].outcome);
+        wire->models[i]->reason = inf_wire_text(reply->entries[i].reason);
+    }
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_reload_reply = {
+    .descriptor = &inference__repository_reload_response__descriptor,
+    .decode = decode_reload,
+    .encode = encode_reload,
+};

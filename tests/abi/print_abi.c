@@ -50,6 +50,10 @@ static void print_answers(void)
     STRUCT(inferd_server_status);
     FIELD(inferd_server_status, uptime_ns);
     FIELD(inferd_server_status, region_bytes);
+    STRUCT(inferd_reload_row);
+    FIELD(inferd_reload_row, reason);
+    STRUCT(inferd_reload_report);
+    FIELD(inferd_reload_report, config_error);
     STRUCT(inferd_request_row);
     FIELD(inferd_request_row, rows);
     STRUCT(inferd_client_row);

@@ -332,6 +332,22 @@ def check_failed_models_are_not_unloaded(folder):
     server.end()
 
 
+def check_reload_by_admin(folder):
+    """inferctl reload says which settings changed, and why a wrong file is not applied."""
+    server = Server(folder, 'backends = ref\n')
+    server.configuration.write_text('backends = ref\nqueue_requests_max = 10\ncpu_slots = 2\n')
+    answer = server.ctl('reload', '-o', 'json')
+    report = json.loads(answer.stdout)
+    assert (answer.returncode, report['config_error']) == (0, ''), answer
+    assert report['changed_settings'] == 'queue_requests_max', report
+    assert report['restart_settings'] == 'cpu_slots', report
+    server.configuration.write_text('nonsense = 1\n')
+    answer = server.ctl('reload')
+    assert answer.returncode == 1 and 'nonsense' in answer.stderr, answer
+    assert server.ctl('reload', '-o', 'json').stdout.count('"changed_settings": ""') == 1
+    server.end()
+
+
 def check_reload(folder):
     """SIGHUP applies live flags that changed in the file, and names those that need a restart."""
     server = Server(folder, 'backends = ref\nqueue_requests_max = 20\n')

@@ -78,6 +78,7 @@ extern const struct command command_inspect;
 extern const struct command command_compile;
 extern const struct command command_load;
 extern const struct command command_unload;
+extern const struct command command_reload;
 extern const struct command command_infer;
 extern const struct command command_verify;
 extern const struct command command_bench;

@@ -296,3 +296,51 @@ int inferd_delete(inferd_client *client, const char *name, const char *version,
 {
     return unload_model(client, name, version, true, err);
 }
+
+// --- reading the repository again ---
+
+static enum inf_code copy_report(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    inferd_reload_report **target = context;
+    const struct inf_reload_reply *reply = &message->reload_reply;
+    // One allocation holds the report and its rows.
+    inferd_reload_report *report =
+        calloc(1, sizeof *report + (size_t)reply->count * sizeof report->rows[0]);
+    if (report == NULL)
+        return inf_client_question_fail_memory(err);
+    report->rows = (inferd_reload_row *)(report + 1);
+    report->count = reply->count;
+    report->left_out = reply->left_out;
+    INF_COPY_TEXT(report->changed_settings, reply->changed);
+    INF_COPY_TEXT(report->restart_settings, reply->need_restart);
+    INF_COPY_TEXT(report->config_error, reply->config_error);
+    for (uint32_t i = 0; i < reply->count; i++) {
+        INF_COPY_TEXT(report->rows[i].model, reply->entries[i].name);
+        INF_COPY_TEXT(report->rows[i].outcome, reply->entries[i].outcome);
+        INF_COPY_TEXT(report->rows[i].reason, reply->entries[i].reason);
+    }
+    free(*target);
+    *target = report;
+    return INF_OK;
+}
+
+int inferd_reload(inferd_client *client, inferd_reload_report **report, struct inferd_error *err)
+{
+    *report = NULL;
+    // No limit: the daemon answers after the loads that were queued before.
+    return inf_client_question_ask(
+        client,
+        &(struct inf_client_question){.method = INF_METHOD_REPOSITORY_RELOAD,
+                                      .kind = INF_MESSAGE_EMPTY,
+                                      .reply_kind = INF_MESSAGE_RELOAD_REPLY,
+                                      .on_reply = copy_report,
+                                      .context = report},
+        err);
+}
+
+void inferd_reload_report_free(inferd_reload_report *report)
+{
+    free(report);
+}

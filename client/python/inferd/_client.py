@@ -164,6 +164,16 @@ class Client(Transport):
         """
         self._ask('unload', {'model_name': model, 'version': version, 'delete_files': delete})
 
+    def reload(self):
+        """Has the daemon read its configuration and its repository again, as SIGHUP does. Returns a
+        dict with the list 'models', each with 'name', 'outcome' ('refused', 'loading', 'removed' or
+        'unchanged') and 'reason'; 'left_out', the number of models for which there was no room;
+        'changed_settings' and 'restart_settings', names with commas between; and 'config_error',
+        why the configuration was not applied. Returns before models are loaded. Needs the admin
+        socket.
+        """
+        return self._ask('reload')
+
     def limits(self, **changed):
         """Changes the named limits, as in limits(queue_requests_max=100). Returns all limits that
         can be changed while the daemon runs, as a list of dicts. Needs the admin socket.

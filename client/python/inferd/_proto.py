@@ -107,6 +107,14 @@ MESSAGES = {
         100: ('version', 's'),
         101: ('delete_files', 'b'),
     },
+    'ReloadedModel': {1: ('name', 's'), 2: ('outcome', 's'), 3: ('reason', 's')},
+    'RepositoryReloadResponse': {
+        1: ('models', '*ReloadedModel'),
+        2: ('left_out', 'u'),
+        3: ('changed_settings', 's'),
+        4: ('restart_settings', 's'),
+        5: ('config_error', 's'),
+    },
     'Device': {
         1: ('name', 's'),
         2: ('backend', 's'),

@@ -27,6 +27,7 @@ _METHODS = {
     'models': (16, 'Empty', 'RepositoryIndexResponse'),
     'load': (17, 'RepositoryModelLoadRequest', 'Empty'),
     'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'),
+    'reload': (19, 'Empty', 'RepositoryReloadResponse'),
     'devices': (64, 'Empty', 'DeviceListResponse'),
     'status': (65, 'Empty', 'ServerStatusResponse'),
     'metrics': (67, 'MetricsRequest', 'MetricsResponse'),

@@ -11,31 +11,28 @@
 #include "daemon/load/warm_up.h"
 #include "daemon/model/directory.h"
 
-// Sets job->model.versions to the versions of the model that are to be served. If the settings file
-// cannot be read, chooses the highest version; its load then fails and reports the reason. Fails if
-// the settings name only versions that do not exist, because the settings exclude every other
-// version.
-static enum inf_code find_versions(struct inf_load *load, struct inf_error *err) INF_MAY_BLOCK
+enum inf_code inf_load_source_find_versions(const struct inf_load_options *options,
+                                            const char *name, struct inf_model_versions *versions,
+                                            struct inf_error *err)
 {
-    const struct inf_load_options *options = load->options;
     struct inf_version_list present;
     struct inf_model_config config;
     int config_fd;
-    if (inf_version_list_read(&present, &config_fd, options->repository, load->job->name,
-                              options->ready_file, NULL) != INF_OK)
-        return INF_OK; // inf_load_source_find() reports what is wrong
+    if (inf_version_list_read(&present, &config_fd, options->repository, name, options->ready_file,
+                              NULL) != INF_OK)
+        return INF_OK; // finding the model reports what is wrong
     inf_model_config_init(&config);
     if (config_fd >= 0 &&
         inf_model_config_read(&config, config_fd, INF_MODEL_CONFIG_FILE, NULL) != INF_OK)
         inf_model_config_init(&config);
-    inf_versions_choose(&load->job->model.versions, config.versions, config.labels, &present);
-    if (present.count == 0 || load->job->model.versions.count > 0)
+    inf_versions_choose(versions, config.versions, config.labels, &present);
+    if (present.count == 0 || versions->count > 0)
         return INF_OK;
-    load->job->model.versions.known = false;
+    versions->known = false;
     return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
                            "model '%s': the setting versions = %.64s names no version that is in "
                            "the repository; the highest one there is %s",
-                           load->job->name, config.versions, present.versions[0].name);
+                           name, config.versions, present.versions[0].name);
 }
 
 enum inf_code inf_load_source_find(struct inf_load *load, struct inf_error *err)
@@ -52,7 +49,7 @@ enum inf_code inf_load_source_find(struct inf_load *load, struct inf_error *err)
     const char *version = job->pin;
     const struct inf_model_versions *versions = &job->model.versions;
     if (version[0] == '\0') {
-        INF_TRY(find_versions(load, err));
+        INF_TRY(inf_load_source_find_versions(load->options, job->name, &job->model.versions, err));
         version = versions->count > 0 ? versions->versions[0] : "";
     }
     const struct inf_model_wanted wanted = {.version = version,

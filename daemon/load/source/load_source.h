@@ -5,6 +5,16 @@
 
 #include "daemon/load/source/load_state.h"
 
+// Sets *versions to the versions of a model of the repository that are to be served. If the
+// settings file cannot be read, chooses the highest version; its load then fails and reports the
+// reason.
+//
+// INF_NOT_FOUND  (VERSION_NOT_FOUND) the settings name only versions that do not exist, and exclude
+//                every other one.
+enum inf_code inf_load_source_find_versions(const struct inf_load_options *options,
+                                            const char *name, struct inf_model_versions *versions,
+                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Finds the model file at the path, in the directory or in the repository that the job names, and
 // sets load->location. In the repository it also chooses the versions that are to be served.
 //

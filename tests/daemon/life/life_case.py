@@ -130,6 +130,7 @@ class Server:
             )
         atexit.register(self.process.kill)
         self.socket = str(self.folder / 'run/inferd.sock')
+        self.admin = str(self.folder / 'run/admin.sock')
         self.wait_until(lambda: 'serving version' in self.log())
         self.wait_until(lambda: not self.rows_loading())
         return self
@@ -154,6 +155,11 @@ class Server:
             text=True,
             timeout=SECONDS_MAX,
         )
+
+    def reload(self):
+        """Returns the exit code and the report of `inferctl reload`."""
+        answer = self.ctl('reload', '-o', 'json')
+        return answer.returncode, json.loads(answer.stdout)
 
     def rows(self):
         answer = self.ctl('models', '-o', 'json')

@@ -3,6 +3,7 @@
 served: files that change, copies that stall, checks that fail, versions and labels. Clients ask all
 the time, and no request may fail."""
 import json
+import shutil
 import signal
 import sys
 import time
@@ -410,6 +411,32 @@ class Changes(unittest.TestCase):
         self.assertEqual(server.ask('m'), 4)
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_answer(8)
+
+    def test_reload_says_what_it_does(self):
+        server = self.start(watch='never')
+        place_model(server.models / 'n', 2)
+        write_model(server.models / 'bad', 3)
+        (server.models / 'bad' / 'model.conf').write_text('nonsense = 1\n')
+        code, report = server.reload()
+        self.assertEqual(code, 1)
+        outcomes = {row['model']: row['outcome'] for row in report['models']}
+        self.assertEqual(outcomes, {'bad': 'refused', 'n': 'loading', 'm': 'unchanged'})
+        self.assertIn('nonsense', report['models'][0]['reason'])
+        server.wait_until(lambda: server.row('n').get('state') == 'READY')
+        (server.models / 'bad' / 'model.conf').unlink()
+        (server.models / 'n' / 'w.bin').write_bytes(weights(5))
+        shutil.rmtree(server.models / 'm')
+        with inferd.Client(server.admin) as client:
+            report = client.reload()
+        self.assertEqual([(row['name'], row['outcome']) for row in report['models']],
+                         [('bad', 'loading'), ('n', 'loading'), ('m', 'removed')])
+        self.assertIn('until it is unloaded', report['models'][2]['reason'])
+        server.wait_until(lambda: server.ask('n') == 20)
+        self.assertEqual(server.ask('m'), 4)
+        with inferd.Client(server.socket) as client:
+            with self.assertRaises(inferd.Error) as caught:
+                client.reload()
+            self.assertEqual(caught.exception.code, 'PERMISSION_DENIED')
 
     def test_a_directory_without_its_ready_file_waits(self):
         server = Server(ready_file='DONE')

@@ -131,6 +131,19 @@ static void sample_models(struct inf_model_index *index)
     index->entries = (struct inf_model_index_entry *)entries;
 }
 
+static void sample_reload(struct inf_reload_reply *reply)
+{
+    static struct inf_reload_entry entries[] = {
+        {.name = "a", .outcome = "refused", .reason = "it is in quarantine"},
+        {.name = "b", .outcome = "unchanged", .reason = ""}};
+    *reply = (struct inf_reload_reply){.count = 2,
+                                       .left_out = 3,
+                                       .entries = entries,
+                                       .changed = "slow_ms",
+                                       .need_restart = "cpu_slots,device",
+                                       .config_error = "inferd.conf:2"};
+}
+
 static void sample_devices(struct inf_device_index *index)
 {
     static const struct inf_device_entry entries[] = {
@@ -371,6 +384,9 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_LOAD_PROGRESS:
         sample_progress(&message->load_progress);
+        break;
+    case INF_MESSAGE_RELOAD_REPLY:
+        sample_reload(&message->reload_reply);
         break;
     case INF_MESSAGE_DEVICE_INDEX:
         sample_devices(&message->device_index);

@@ -236,6 +236,21 @@ Test(message_control, load_progress_goes_round)
     }
 }
 
+Test(message_control, reload_reply_goes_round)
+{
+    wire_round_go(INF_MESSAGE_RELOAD_REPLY);
+    SAME_TEXT(reload_reply.changed);
+    SAME_TEXT(reload_reply.need_restart);
+    SAME_TEXT(reload_reply.config_error);
+    SAME(reload_reply.left_out);
+    cr_assert_eq(wire_round.got.reload_reply.count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(reload_reply.entries[i].name);
+        SAME_TEXT(reload_reply.entries[i].outcome);
+        SAME_TEXT(reload_reply.entries[i].reason);
+    }
+}
+
 Test(message_control, server_status_goes_round)
 {
     wire_round_go(INF_MESSAGE_SERVER_STATUS);

@@ -147,7 +147,7 @@ static inline void wait_until_settled(struct inf_model_store *store) INF_ON_LOOP
     while (inf_model_store_pending(store) + inf_model_store_races(store) > 0) {
         struct inf_load_event event;
         while (inf_model_store_next_event(store, &event))
-            ;
+            free(event.report);
         struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
         if (inf_model_store_pending(store) + inf_model_store_races(store) > 0)
             cr_assert_gt(poll(&poller, 1, 20000), 0, "loads do not end");

@@ -140,6 +140,63 @@ Test(model_store_files, the_end_of_a_scan_is_an_event_because_less_is_pending)
     inf_model_store_destroy(&store);
 }
 
+static void expect_row(const struct inf_scan_report *report, uint32_t index, const char *name,
+                       enum inf_scan_outcome outcome)
+{
+    cr_assert_lt(index, report->count);
+    cr_expect_str_eq(report->rows[index].name, name);
+    cr_expect_eq(report->rows[index].outcome, outcome, "%s: %s", name,
+                 inf_scan_outcome_name(report->rows[index].outcome));
+}
+
+Test(model_store_files, a_reload_says_what_becomes_of_each_model)
+{
+    inf_role_enter_loop();
+    static const char wrong[] = "no_such_setting = 1\n", older[] = "versions = 1\n";
+    make_version("changed", "1", KNOWN);
+    make_version("gone", "1", KNOWN);
+    make_version("older", "1", KNOWN);
+    make_file("older/model.conf", older, sizeof older - 1);
+    make_version("older", "2", KNOWN);
+    make_version("same", "1", KNOWN);
+    make_version("spoilt", "1", KNOWN);
+    struct inf_model_store *store = make_store();
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    cr_expect_null(next_end(store).report, "the first scan has nothing to compare with");
+    wait_until_settled(store);
+    char path[1100], from[1100];
+    snprintf(path, sizeof path, "%s", path_of("same/1/model.json"));
+    const struct inf_load_request outside = {.name = "outside", .path = path, .token = 1};
+    cr_assert_eq(inf_model_store_load(store, &outside, &err), INF_OK, "%s", err.text);
+    wait_until_settled(store);
+
+    make_version("changed", "1", OPEN);
+    make_version("new", "1", KNOWN);
+    make_file("spoilt/model.conf", wrong, sizeof wrong - 1);
+    snprintf(from, sizeof from, "%s", path_of("gone"));
+    cr_assert_eq(rename(from, path_of(".gone")), 0);
+    cr_assert_eq(inf_model_store_reload(store, 7, &err), INF_OK, "%s", err.text);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.token, 7u);
+    cr_assert_not_null(end.report);
+    cr_assert_eq(end.report->count, 6u, "the model that was loaded by path is not listed");
+    expect_row(end.report, 0, "spoilt", INF_SCAN_REFUSED);
+    cr_expect_not_null(strstr(end.report->rows[0].reason, "no_such_setting"), "%s",
+                       end.report->rows[0].reason);
+    expect_row(end.report, 1, "changed", INF_SCAN_LOADING);
+    expect_row(end.report, 2, "new", INF_SCAN_LOADING);
+    expect_row(end.report, 3, "gone", INF_SCAN_REMOVED);
+    cr_expect_str_eq(end.report->rows[3].reason, "it is served until it is unloaded");
+    expect_row(end.report, 4, "older", INF_SCAN_UNCHANGED);
+    expect_row(end.report, 5, "same", INF_SCAN_UNCHANGED);
+    free(end.report);
+    wait_until_settled(store);
+    cr_expect_eq(row_of(store, "new").state, INF_MODEL_READY);
+    cr_expect_str_eq(row_of(store, "older").version, "1");
+    inf_model_store_destroy(&store);
+}
+
 // Runs a shell command in the directory of the repository.
 static void run_in_repository(const char *command)
 {
