@@ -16,6 +16,7 @@ struct inf_wait_queue {
     struct inf_wait_queue *next, **link; // `link` points at the pointer to this queue
     struct inf_model_wait *first, *last;
     uint32_t count;
+    char failure[INF_WAITS_FAILURE];
     char name[INF_LIMIT_MODEL_NAME + 1];
 };
 
@@ -118,11 +119,13 @@ static void wake_queue(struct inf_model_waits *waits, struct inf_wait_queue *que
     link_queue(&waits->woken, queue);
 }
 
-void inf_model_waits_wake(struct inf_model_waits *waits, const char *name)
+void inf_model_waits_wake(struct inf_model_waits *waits, const char *name, const char *failure)
 {
     struct inf_wait_queue *queue = find_queue(waits, name);
-    if (queue != NULL)
-        wake_queue(waits, queue);
+    if (queue == NULL)
+        return;
+    snprintf(queue->failure, sizeof queue->failure, "%.*s", INF_WAITS_FAILURE - 1, failure);
+    wake_queue(waits, queue);
 }
 
 void inf_model_waits_wake_all(struct inf_model_waits *waits)
@@ -137,6 +140,7 @@ struct inf_model_wait *inf_model_waits_next(struct inf_model_waits *waits)
     if (waits->woken == NULL)
         return NULL;
     struct inf_model_wait *wait = waits->woken->first;
+    memcpy(waits->failure, waits->woken->failure, sizeof waits->failure);
     inf_model_waits_remove(waits, wait);
     return wait;
 }

@@ -17,6 +17,9 @@
 // Most bytes of metadata that all waiting requests keep. Users are charged for their data.
 #define INF_WAITS_META_BYTES ((uint64_t)16 << 20)
 
+// Buffer size for the reason why a load failed.
+#define INF_WAITS_FAILURE 256
+
 struct inf_wait_queue;
 
 // One waiting request; embedded in the object that has it. Zeroed, except for the first two
@@ -34,6 +37,9 @@ struct inf_model_waits {
     struct inf_wait_queue *woken;       // queues whose requests are to be tried again
     uint32_t count;
     uint64_t meta_bytes;
+    // Why the load failed for which the request that inf_model_waits_next() returned last has
+    // waited; "": it did not fail, or nothing is known about it.
+    char failure[INF_WAITS_FAILURE];
 };
 
 // Adds a request to the queue of a model; `name` "": it waits for any load to end. Returns false if
@@ -44,13 +50,16 @@ bool inf_model_waits_add(struct inf_model_waits *waits, struct inf_model_wait *w
 // Removes a request, whether it waits or is woken. Does nothing if it is in no queue.
 void inf_model_waits_remove(struct inf_model_waits *waits, struct inf_model_wait *wait) INF_ON_LOOP;
 
-// Wakes all requests that wait for a model, in the order of their arrival.
-void inf_model_waits_wake(struct inf_model_waits *waits, const char *name) INF_ON_LOOP;
+// Wakes all requests that wait for a model, in the order of their arrival. `failure` is the reason
+// why its load failed; "": it did not.
+void inf_model_waits_wake(struct inf_model_waits *waits, const char *name,
+                          const char *failure) INF_ON_LOOP;
 
 // Wakes all requests.
 void inf_model_waits_wake_all(struct inf_model_waits *waits) INF_ON_LOOP;
 
-// Removes and returns the next request that is woken; NULL if there is none.
+// Removes and returns the next request that is woken, and sets waits->failure; NULL if there is
+// none.
 struct inf_model_wait *inf_model_waits_next(struct inf_model_waits *waits) INF_ON_LOOP;
 
 #endif

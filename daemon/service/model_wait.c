@@ -76,13 +76,16 @@ bool inf_service_wait_again(struct inf_service *service, struct inf_waiting_requ
     return enter_queue(service, waiting);
 }
 
-void inf_service_wake_waiting(struct inf_service *service, const char *name)
+void inf_service_wake_waiting(struct inf_service *service, const char *name,
+                              const struct inf_error *err)
 {
+    // A load that was cancelled has not failed: the model was unloaded, or the daemon ends.
+    bool failed = err->code != INF_OK && err->code != INF_CANCELLED;
     if (service->model_waits.count == 0)
         return;
     if (name[0] != '\0')
-        inf_model_waits_wake(&service->model_waits, name);
-    inf_model_waits_wake(&service->model_waits, "");
+        inf_model_waits_wake(&service->model_waits, name, failed ? err->text : "");
+    inf_model_waits_wake(&service->model_waits, "", "");
 }
 
 void inf_service_release_waiting(struct inf_service *service, struct inf_waiting_request *waiting)

@@ -19,7 +19,8 @@ bool inf_service_wait_again(struct inf_service *service,
 
 // Wakes the requests that the end of a load may concern. `name` is the model that was loaded; "":
 // the repository was read.
-void inf_service_wake_waiting(struct inf_service *service, const char *name) INF_ON_LOOP;
+void inf_service_wake_waiting(struct inf_service *service, const char *name,
+                              const struct inf_error *err) INF_ON_LOOP;
 
 // Returns the next waiting request whose deadline passed; NULL if there is none.
 struct inf_call *inf_service_next_expired_wait(struct inf_service *service) INF_ON_LOOP;

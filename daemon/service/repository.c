@@ -164,7 +164,7 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
         return false;
     if (event->final) {
         inf_service_watch_models(service);
-        inf_service_wake_waiting(service, event->name);
+        inf_service_wake_waiting(service, event->name, &event->err);
     }
     // The scan of the repository is a job without a model.
     if (event->final && event->name[0] != '\0')

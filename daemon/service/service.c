@@ -277,6 +277,12 @@ enum inf_code inf_service_try_again(struct inf_service *service, struct inf_call
         answer->call = call;
         return INF_OK;
     }
+    // A failed load by path leaves nothing behind by which the model is known.
+    if (code == INF_NOT_FOUND && fault->err.reason == INF_REASON_MODEL_NOT_FOUND &&
+        service->model_waits.failure[0] != '\0')
+        code = inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_MODEL_FAILED,
+                               "model '%s' did not load: %s", waiting->model,
+                               service->model_waits.failure);
     if (may_wait(request, code, fault) && service->draining)
         code = inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_NOT_BEGUN,
                                "the daemon shuts down while the model is being loaded; the request "

@@ -10,9 +10,9 @@ from handover_case import ERROR_FLAG, NOT_BEGUN, ONES, HandoverCase, ask, decode
 from models import write_chain, write_check
 from raw_client import FINAL, SESSION_OPEN, TYPES
 
-CANCELLED, DEADLINE, NOT_FOUND, PRECONDITION = 1, 4, 5, 9
+CANCELLED, DEADLINE, NOT_FOUND, PRECONDITION, UNAVAILABLE = 1, 4, 5, 9, 14
 LOADING, MODEL_NOT_FOUND, MODEL_FAILED, BY_CLIENT = 12, 13, 28, 43
-METADATA, UNLOAD, REQUEST_LIST = 5, 18, 70
+METADATA, LOAD, UNLOAD, REQUEST_LIST = 5, 17, 18, 70
 CHAIN = 0.00576  # each output of write_chain() for ones
 # Most requests of one client that wait (daemon/policy/model_waits.h).
 PER_CLIENT = 128
@@ -145,6 +145,24 @@ class ModelWaitsCase(HandoverCase):
         frame = self.next_reply(client)
         self.check_failure(frame, MODEL_FAILED, PRECONDITION)
         self.assertIn('wanted 7', frame.status()['message'])
+        self.check_books()
+
+    def test_a_failed_load_by_path_gives_its_reason(self):
+        client = self.start_slow(rows=1)
+        write_chain(self.models.parent / 'outside')
+        write_check(self.models.parent / 'outside', SECOND, 7.0)
+        admin = self.connect(self.manager.admin)
+        order = {'model_name': 'b', 'path': str(self.models.parent / 'outside')}
+        admin.request('RepositoryModelLoadRequest', order, method=LOAD)
+        self.wait_until_waiting(1)
+        self.request(client, 'b')
+        self.wait_until_waiting(2)
+        frame = self.next_reply(client)
+        self.check_failure(frame, MODEL_FAILED, UNAVAILABLE)
+        self.assertIn('wanted 7', frame.status()['message'])
+        # After that, nothing is known about the model.
+        self.request(client, 'b')
+        self.check_failure(self.next_reply(client), MODEL_NOT_FOUND, NOT_FOUND)
         self.check_books()
 
     def test_an_unloaded_model_is_gone(self):

@@ -30,9 +30,9 @@ Test(model_waits, wakes_the_requests_of_one_model_in_order)
     cr_assert(add_wait(2, 0, "a"));
     cr_assert(add_wait(3, 1, ""));
     expect_next(-1);
-    inf_model_waits_wake(&waits, "c");
+    inf_model_waits_wake(&waits, "c", "");
     expect_next(-1);
-    inf_model_waits_wake(&waits, "a");
+    inf_model_waits_wake(&waits, "a", "");
     cr_expect_eq(waits.count, 4u);
     expect_next(0);
     // A request that is added again waits for the next wake-up.
@@ -41,7 +41,7 @@ Test(model_waits, wakes_the_requests_of_one_model_in_order)
     expect_next(-1);
     cr_expect_eq(clients[0], 1u);
     cr_expect_eq(clients[1], 2u);
-    inf_model_waits_wake(&waits, "");
+    inf_model_waits_wake(&waits, "", "");
     expect_next(3);
     inf_model_waits_wake_all(&waits);
     cr_expect_eq(waits.count, 2u);
@@ -60,10 +60,10 @@ Test(model_waits, a_request_leaves_from_every_place)
                 cr_assert(add_wait(i, 0, "a"));
             cr_assert(add_wait(3, 0, "z"));
             if (woken)
-                inf_model_waits_wake(&waits, "a");
+                inf_model_waits_wake(&waits, "a", "");
             inf_model_waits_remove(&waits, &requests[leaving]);
             inf_model_waits_remove(&waits, &requests[leaving]);
-            inf_model_waits_wake(&waits, "a");
+            inf_model_waits_wake(&waits, "a", "");
             for (uint32_t i = 0; i < 3; i++)
                 if (i != leaving)
                     expect_next((int)i);
@@ -85,7 +85,7 @@ Test(model_waits, names_share_buckets)
     }
     for (uint32_t i = 0; i < 200; i += 2) {
         snprintf(name, sizeof name, "m%u", i);
-        inf_model_waits_wake(&waits, name);
+        inf_model_waits_wake(&waits, name, "");
         expect_next((int)i);
         expect_next(-1);
     }
@@ -136,4 +136,32 @@ Test(model_waits, limits_the_metadata)
     inf_model_waits_remove(&waits, &requests[1]);
     inf_model_waits_remove(&waits, &requests[2]);
     cr_expect_eq(waits.meta_bytes, 0u);
+}
+
+Test(model_waits, tells_each_request_why_its_load_failed)
+{
+    inf_role_enter_loop();
+    uint32_t count = 0;
+    struct inf_model_wait all[4] = {{.client_count = &count},
+                                    {.client_count = &count},
+                                    {.client_count = &count},
+                                    {.client_count = &count}};
+    static const char *const names[] = {"a", "a", "b", "c"};
+    char text[400];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (int i = 0; i < 4; i++)
+        cr_assert(inf_model_waits_add(&waits, &all[i], names[i]));
+    inf_model_waits_wake(&waits, "c", text);
+    cr_expect_eq(inf_model_waits_next(&waits), &all[3]);
+    cr_expect_eq(strlen(waits.failure), INF_WAITS_FAILURE - 1u, "it is cut");
+    inf_model_waits_wake(&waits, "a", "no memory");
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(inf_model_waits_next(&waits), &all[i]);
+        cr_expect_str_eq(waits.failure, "no memory");
+    }
+    inf_model_waits_wake(&waits, "b", "");
+    cr_expect_eq(inf_model_waits_next(&waits), &all[2]);
+    cr_expect_str_eq(waits.failure, "");
+    inf_role_leave();
 }
