@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/system/crash_note.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
 #include "daemon/config/persisted.h"
@@ -304,6 +305,9 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .log = &daemon->logs[INF_LOG_PART_MODEL],
     };
     INF_TRY(inf_model_store_create(&daemon->store, &store, err));
+    int notes_fd = inf_model_store_notes_fd(daemon->store);
+    if (notes_fd >= 0)
+        INF_TRY(inf_crash_note_install(notes_fd, err));
     daemon->environment = (struct inf_environment){.config = daemon->options.config,
                                                    .store = daemon->store,
                                                    .log_writer = daemon->options.log_writer};
@@ -508,6 +512,7 @@ static void block_signals(void)
 static void close_all(struct daemon *daemon)
 {
     block_signals();
+    inf_crash_note_remove();
     inf_memory_watch_fini(&daemon->memory);
     inf_server_destroy(&daemon->server);
     inf_takeover_fini(&daemon->takeover);

@@ -53,15 +53,15 @@ void inf_cond_signal(struct inf_cond *cond);
 // Wakes all waiters.
 void inf_cond_broadcast(struct inf_cond *cond);
 
-// Blocks all signals in the calling thread, and so in threads that it starts, and stores the
-// previous signal mask in *before. Threads that libraries start need this: only the thread of the
+// Blocks all signals in the calling thread, except those of crashes, and so in threads that it
+// starts, and stores the previous signal mask in *before. Threads that libraries start need this: only the thread of the
 // event loop handles signals.
 void inf_thread_block_signals(sigset_t *before);
 // Restores the mask that inf_thread_block_signals() stored.
 void inf_thread_restore_signals(const sigset_t *before);
 
-// Starts `body(argument)` on a new thread with all signals blocked. Debuggers show `name` (at most
-// 15 characters).
+// Starts `body(argument)` on a new thread with all signals blocked, except those of crashes.
+// Debuggers show `name` (at most 15 characters).
 //
 // INF_EXHAUSTED  the system refuses a thread.
 enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),

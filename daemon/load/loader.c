@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/system/crash_note.h"
 #include "backends/storage/file.h"
 #include "daemon/load/load.h"
 #include "daemon/load/load_order.h"
@@ -314,8 +315,12 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     if (limited)
         inf_load_limit_begin(&loader->limit, job, limit_ms);
     // A job that was cancelled in the queue only reports that.
-    if (inf_load_job_check(job, &event->err) == INF_OK)
+    if (inf_load_job_check(job, &event->err) == INF_OK) {
+        // A race runs the model in the background.
+        inf_crash_note_begin(job->base != NULL ? job->base->hang_key : 0);
         job_kinds[job->kind].run(loader, job);
+        inf_crash_note_end();
+    }
     if (limited)
         inf_load_limit_end(&loader->limit);
     forget_running(loader);

@@ -18,7 +18,7 @@
 
 struct inf_load_journal;
 
-// Reads DIRECTORY/loads.db, if it exists. If `directory` is NULL, nothing is remembered after the
+// Reads DIRECTORY/loads.db and the notes in DIRECTORY/crashes.db, if they exist. If `directory` is NULL, nothing is remembered after the
 // process ends. Faults of the file are logged as a warning. The caller closes *out_journal.
 //
 // INF_EXHAUSTED  memory.
@@ -28,6 +28,11 @@ enum inf_code inf_load_journal_open(struct inf_load_journal **out_journal, const
 
 // Frees the journal and closes its file. NULL is allowed.
 void inf_load_journal_close(struct inf_load_journal **journal);
+
+// Returns the descriptor of the file to which a crash of a run appends notes
+// (backends/base/system/crash_note.h), which the next inf_load_journal_open() counts as a load of
+// that key that did not end. It belongs to the journal. -1: there is none.
+int inf_load_journal_notes_fd(const struct inf_load_journal *journal);
 
 // Returns how many loads of the model with this key did not end, since the last one that did.
 uint32_t inf_load_journal_crashes(const struct inf_load_journal *journal, uint64_t key);

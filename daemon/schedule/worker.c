@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/system/crash_note.h"
 #include "backends/exec/model/model.h"
 #include "daemon/schedule/history_run.h"
 #include "daemon/schedule/job_output.h"
@@ -219,6 +220,7 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     worker->watch.step.paused_ns = 0;
     // A pause does not count towards the limit of the run.
     inf_run_watch_begin(&worker->watch, jobs, count, INF_MAX(start_ns, jobs[0]->pause_until_ns));
+    inf_crash_note_begin(jobs[0]->served->hang_key);
     if (count > 1 && jobs[0]->join_key != 0) {
         run_steps(worker, jobs, count);
     } else if (jobs[0]->rows > 0 && jobs[0]->join_key == 0) {
@@ -231,6 +233,7 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     } else {
         run_single_job(worker, jobs[0]);
     }
+    inf_crash_note_end();
     inf_run_watch_end(&worker->watch);
     for (uint32_t i = 0; i < count; i++)
         if (jobs[i]->result.fault.err.code == INF_OK)

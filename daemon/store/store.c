@@ -450,6 +450,11 @@ enum inf_code inf_model_store_reload(struct inf_model_store *store, uint64_t tok
 
 // --- taking events of the loader ---
 
+int inf_model_store_notes_fd(const struct inf_model_store *store)
+{
+    return inf_load_journal_notes_fd(store->journal);
+}
+
 int inf_model_store_fd(const struct inf_model_store *store)
 {
     return inf_loader_fd(store->loader);

@@ -319,6 +319,10 @@ enum inf_code inf_model_store_is_ready(const struct inf_model_store *store,
                                        const char *version, bool *out_ready,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Returns the descriptor to which a crash of a run appends its note (inf_load_journal_notes_fd());
+// -1: none.
+int inf_model_store_notes_fd(const struct inf_model_store *store);
+
 // Returns a descriptor that is readable while events for the loop are queued.
 int inf_model_store_fd(const struct inf_model_store *store);
 

@@ -15,12 +15,18 @@ from life_case import (
     DAEMON,
     INFERCTL,
     Server,
+    inferd,
     numpy,
     place_model,
     topology,
     weights,
     write_model,
 )
+
+# A daemon with devices for tests, and the input with which a run on its device `lazy` crashes
+# (tests/support/device/odd_devices.h).
+ODD = os.environ.get('INFERD_ODD')
+CRASH = 66666
 
 
 def onnx_field(number, payload):
@@ -61,9 +67,9 @@ class Plans(unittest.TestCase):
     def plans(self):
         return sorted(self.cache.glob('plan-*'))
 
-    def run_once(self, wanted=None, model='m'):
+    def run_once(self, wanted=None, model='m', program=(DAEMON,)):
         """Starts the daemon, asks a model, waits for its plan, and stops. Returns the log."""
-        self.server.start()
+        self.server.start(program)
         if wanted is not None:
             self.assertEqual(self.server.ask(model), wanted)
         # The plan is kept before the next job of the loader: this load.
@@ -344,6 +350,33 @@ class Plans(unittest.TestCase):
         self.server.process.terminate()
         self.server.process.wait()
         self.run_once(20, 'n')
+
+    def test_a_model_whose_runs_crash_is_quarantined(self):
+        self.make(backends='lazy,ref', device='lazy', log_level='info')
+        place_model(self.server.models / 'm', 3)
+        place_model(self.server.models / 'n', 5)
+        for _ in range(2):
+            self.server.start((ODD,))
+            self.assertEqual(self.server.ask('m'), 12)
+            self.assertEqual(self.server.ask('n'), 20)
+            with inferd.Client(self.server.socket) as client:
+                crash = numpy.full((1, 4), CRASH, numpy.float32)
+                with self.assertRaises(inferd.Error):
+                    client.infer('n', {'d_input': crash})
+            self.assertNotEqual(self.server.process.wait(), 0)
+        self.server.start((ODD,))
+        row = self.server.row('n')
+        self.assertEqual(row['state'], 'UNAVAILABLE')
+        self.assertIn('quarantined: the daemon ended 2 times while it was run', row['reason'])
+        code, report = self.server.reload()
+        self.assertEqual((code, [row['outcome'] for row in report['models']]),
+                         (1, ['refused', 'unchanged']))
+        self.assertEqual(self.server.ask('m'), 12)
+        self.assertEqual(self.server.ctl('load', 'n').returncode, 0)
+        self.assertEqual(self.server.ask('n'), 20)
+        self.server.process.terminate()
+        self.server.process.wait()
+        self.run_once(20, 'n', (ODD,))
 
     def test_plans_are_kept_within_their_limit(self):
         self.make(plan_bytes_max=3000)

@@ -41,6 +41,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/system/cores.h"
+#include "backends/base/system/crash_note.h"
 #include "backends/cpu/kernels/pause.h"
 #include "proto/core/span.h"
 
@@ -157,8 +158,11 @@ static void run_helper(void *context) INF_ATTR(no_thread_safety_analysis)
             continue;
         }
         helper->begun = true;
+        uint64_t run_key = crew->run_key;
         inf_mutex_unlock(&set->mutex);
+        inf_crash_note_help(run_key);
         bool gave_way = crew->help(crew->context, helper->worker);
+        inf_crash_note_help(0);
         inf_mutex_lock(&set->mutex);
         if (!gave_way)
             change_working(set, crew, -1);
@@ -255,6 +259,7 @@ uint32_t inf_cpu_core_set_acquire(struct inf_cpu_core_set *set, struct inf_cpu_c
     most = INF_MIN(most, crew->most);
     while (working < most && may_grow(set, working) && !is_core_kept(set)) {
         inf_mutex_lock(&set->mutex);
+        crew->run_key = inf_crash_note_key();
         struct inf_cpu_helper *helper = assign_helper(set, crew);
         inf_mutex_unlock(&set->mutex);
         if (helper == NULL)

@@ -24,5 +24,5 @@ enum inf_code inf_quarantine_check(const struct inf_load_journal *journal,
                            "model '%s' is quarantined: the daemon ended %u times while it was "
                            "%s; inferctl load tries it again",
                            name, INF_MAX(loads, runs),
-                           loads >= runs ? "loaded" : "run and did not end");
+                           loads >= runs ? "loaded" : "run");
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "backends/base/half.h"
@@ -141,6 +142,12 @@ static enum inf_code run_steadily(struct inf_program *program, const struct inf_
     return run_outer(program, run, ticket, UINT32_MAX, err);
 }
 
+static void write_unmapped(void)
+{
+    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *page = 1;
+}
+
 static enum inf_code run_lazily(struct inf_program *program, const struct inf_run *run,
                                 struct inf_ticket *ticket, struct inf_error *err)
 {
@@ -156,6 +163,8 @@ static enum inf_code run_lazily(struct inf_program *program, const struct inf_ru
             sleep_ms(5);
         }
     }
+    if (input != NULL && *input == INF_LAZY_CRASH)
+        write_unmapped();
     if (input != NULL && *input == INF_LAZY_DEAF)
         sleep_ms(INF_LAZY_DEAF_MS);
     return run_outer(program, run, ticket, UINT32_MAX, err);

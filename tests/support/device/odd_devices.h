@@ -15,10 +15,11 @@ extern const struct inf_backend inf_steady_backend;
 
 // If the first element of the first input is INF_LAZY_UNTIL_CANCELLED, a run lasts until it is
 // cancelled, at most INF_LAZY_MS_MAX. If the element is INF_LAZY_DEAF, a run takes INF_LAZY_DEAF_MS
-// and ignores its cancellation.
+// and ignores its cancellation. If the element is INF_LAZY_CRASH, the process gets SIGSEGV.
 extern const struct inf_backend inf_lazy_backend;
 #define INF_LAZY_UNTIL_CANCELLED 12345.0f
 #define INF_LAZY_DEAF            54321.0f
+#define INF_LAZY_CRASH           66666.0f
 #define INF_LAZY_MS_MAX          60000
 #define INF_LAZY_DEAF_MS         4000
 
