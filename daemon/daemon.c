@@ -288,6 +288,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .ready_file = config->ready_file,
+        .settle_ms = strcmp(config->watch, "never") != 0 ? config->watch_settle_ms : 0,
         .model_bytes_max = config->model_bytes_max,
         .budget = &daemon->memory.budget,
         .plan_bytes_max = config->plan_bytes_max,

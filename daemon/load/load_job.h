@@ -118,6 +118,11 @@ struct inf_load_model_job {
     uint64_t uses;      // requests that the model has answered, for the same purpose
     bool may_defer;     // no client waits for the model, so it is not loaded if memory is short
     bool takes_kernels; // the model is placed again because its kernels have raced
+    // The load of a model whose files changed a moment ago is put off: it does not run before
+    // `not_before_ns` (inf_clock_ns(); 0: at once), and then if its files are those that the loader
+    // has seen (a fingerprint; 0: not looked at yet). `settled`: the files need no such look.
+    uint64_t not_before_ns, files_seen;
+    bool settled;
     uint64_t expected_bytes; // memory of the model when it was loaded before; 0: not known
 
     // The members below are the outcome of the job, which the loader sets.
@@ -293,6 +298,9 @@ struct inf_load_job {
 // What a loader needs for all its jobs.
 struct inf_load_options {
     const char *repository; // directory of the models; NULL: none; outlives the loader
+    // The time without changes after which the files of a model have settled; 0: files that change
+    // are not waited for.
+    uint32_t settle_ms;
     const char *ready_file; // file that a complete model directory has; "": none
     const struct inf_device_list *devices; // all devices; outlives the loader
     struct inf_place_options place;        // options for placing models; for the loader thread only

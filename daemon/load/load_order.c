@@ -33,14 +33,34 @@ static bool follows_own(const struct inf_load_job *queue, const struct inf_load_
     return queue != job;
 }
 
-struct inf_load_job **inf_load_order_choose(struct inf_load_job **queue)
+// Returns true if a job does not run yet. One that was cancelled only reports that.
+static bool is_put_off(const struct inf_load_job *job, uint64_t now_ns)
+{
+    return job->kind == INF_LOAD_JOB_MODEL && job->model.not_before_ns > now_ns &&
+           !atomic_load(&job->cancelled);
+}
+
+struct inf_load_job **inf_load_order_choose(struct inf_load_job **queue, uint64_t now_ns)
 {
     struct inf_load_job **best = queue;
+    while (*best != NULL && is_put_off(*best, now_ns))
+        best = &(*best)->next;
+    if (*best == NULL)
+        return NULL;
     if ((*best)->kind != INF_LOAD_JOB_MODEL)
         return best;
-    for (struct inf_load_job **link = &(*queue)->next; *link != NULL; link = &(*link)->next)
-        if ((*link)->kind == INF_LOAD_JOB_MODEL && goes_before(*link, *best) &&
-            !follows_own(*queue, *link))
+    for (struct inf_load_job **link = &(*best)->next; *link != NULL; link = &(*link)->next)
+        if ((*link)->kind == INF_LOAD_JOB_MODEL && !is_put_off(*link, now_ns) &&
+            goes_before(*link, *best) && !follows_own(*queue, *link))
             best = link;
     return best;
+}
+
+uint64_t inf_load_order_next_ns(const struct inf_load_job *queue)
+{
+    uint64_t next_ns = UINT64_MAX;
+    for (; queue != NULL; queue = queue->next)
+        if (queue->kind == INF_LOAD_JOB_MODEL && queue->model.not_before_ns != 0)
+            next_ns = INF_MIN(next_ns, queue->model.not_before_ns);
+    return next_ns;
 }

@@ -33,6 +33,7 @@
 #include "daemon/load/source/scan.h"
 #include "daemon/load/trial/join_compile.h"
 #include "daemon/load/trial/step_trial.h"
+#include "daemon/model/fingerprint.h"
 
 static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
 {
@@ -335,13 +336,19 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
                       struct inf_served **retired)
 {
     inf_mutex_lock(&loader->mutex);
-    while (!loader->stopping && loader->jobs == NULL && loader->retired == NULL)
-        inf_cond_wait(&loader->wanted, &loader->mutex);
+    struct inf_load_job **link = NULL;
+    while (!loader->stopping && loader->retired == NULL &&
+           (link = inf_load_order_choose(&loader->jobs, inf_clock_ns())) == NULL) {
+        uint64_t next_ns = inf_load_order_next_ns(loader->jobs);
+        if (next_ns == UINT64_MAX)
+            inf_cond_wait(&loader->wanted, &loader->mutex);
+        else
+            (void)!inf_cond_wait_until(&loader->wanted, &loader->mutex, next_ns);
+    }
     *retired = loader->retired;
     loader->retired = NULL;
     *job = NULL;
     if (*retired == NULL && !loader->stopping) {
-        struct inf_load_job **link = inf_load_order_choose(&loader->jobs);
         *job = *link;
         *link = (*job)->next;
         if (*link == NULL)
@@ -350,6 +357,46 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
     }
     inf_mutex_unlock(&loader->mutex);
     return *job != NULL || *retired != NULL;
+}
+
+// Puts off a load of changing files of the repository, whose model would be loaded in part, and then
+// again. Returns false if the job runs now.
+//
+// Files that changed less than settle_ms ago are looked at again when they would have settled. If
+// they have changed meanwhile, the repository watch reports when they have settled
+// (inf_loader_has_first_load()); the time limit here is longer, for what the watch does not see.
+static bool put_off(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = &loader->options.load;
+    struct inf_load_model_job *model = &job->model;
+    const uint64_t settle_ns = options->settle_ms * INF_NS_PER_MS;
+    uint64_t age_ns, wait_ns = 0;
+    int fd = -1;
+    if (job->kind != INF_LOAD_JOB_MODEL || settle_ns == 0 || model->by_admin || model->settled ||
+        job->base != NULL || options->repository == NULL || atomic_load(&job->cancelled) ||
+        inf_directory_open(&fd, options->repository, NULL) != INF_OK)
+        return false;
+    uint64_t files = inf_fingerprint_model(fd, job->name, &age_ns);
+    close(fd);
+    if (model->files_seen == 0) {
+        wait_ns = age_ns < settle_ns ? settle_ns - age_ns : 0;
+    } else if (model->files_seen != files) {
+        wait_ns = 2 * settle_ns;
+    }
+    if (wait_ns == 0)
+        return false;
+    if (model->files_seen == 0)
+        inf_log(options->log, INF_LOG_INFO, "model put off, because its files change name=%s",
+                job->name);
+    model->files_seen = files;
+    inf_mutex_lock(&loader->mutex);
+    loader->running = NULL;
+    model->not_before_ns = inf_clock_ns() + wait_ns;
+    job->next = NULL;
+    *loader->jobs_tail = job;
+    loader->jobs_tail = &job->next;
+    inf_mutex_unlock(&loader->mutex);
+    return true;
 }
 
 static void run_loader(void *context)
@@ -364,7 +411,7 @@ static void run_loader(void *context)
         inf_load_pace_begin(&loader->pace,
                             job != NULL && job->kind == INF_LOAD_JOB_MODEL && job->model.wanted);
         inf_loader_free_retired(retired);
-        if (job != NULL)
+        if (job != NULL && !put_off(loader, job))
             run_job(loader, job);
         inf_load_pace_end(&loader->pace);
     }
@@ -469,6 +516,25 @@ void inf_loader_want(struct inf_loader *loader, const char *name)
     inf_mutex_unlock(&loader->mutex);
 }
 
+bool inf_loader_has_first_load(struct inf_loader *loader, const char *name, bool settled)
+{
+    bool found = false;
+    inf_mutex_lock(&loader->mutex);
+    for (struct inf_load_job *job = loader->jobs; job != NULL && !found; job = job->next) {
+        found = job->kind == INF_LOAD_JOB_MODEL && strcmp(job->name, name) == 0 &&
+                job->pin[0] == '\0' && job->token == 0 && job->base == NULL &&
+                job->model.known_files == NULL && job->model.path[0] == '\0' &&
+                job->model.directory_fd < 0 && !atomic_load(&job->cancelled);
+        if (found && settled) {
+            job->model.settled = true;
+            job->model.not_before_ns = 0;
+            inf_cond_signal(&loader->wanted);
+        }
+    }
+    inf_mutex_unlock(&loader->mutex);
+    return found;
+}
+
 static bool is_about(const struct inf_load_job *job, const char *name)
 {
     return !job_kinds[job->kind].saves && (name == NULL || strcmp(job->name, name) == 0);
@@ -482,6 +548,7 @@ void inf_loader_cancel(struct inf_loader *loader, const char *name, enum inf_loa
             inf_load_job_cancel(job, why);
     if (loader->running != NULL && is_about(loader->running, name))
         inf_load_job_cancel(loader->running, why);
+    inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
 }
 

@@ -104,19 +104,11 @@ bool inf_repository_watch_next(struct inf_repository_watch *watch,
 
 // --- fingerprints of models ---
 
-// Returns the fingerprint of the directory, model files and settings file of a model; 0 if none of
-// them exists.
 static uint64_t model_fingerprint(const struct inf_repository_watch *watch,
                                   const char *name) INF_MAY_BLOCK
 {
-    static const char *const suffixes[] = {"", ".json", ".onnx", ".tflite", ".conf"};
-    uint64_t sum = 0;
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(suffixes); i++) {
-        char entry[INF_LIMIT_MODEL_NAME + 8];
-        snprintf(entry, sizeof entry, "%s%s", name, suffixes[i]);
-        sum += inf_fingerprint_entry(watch->repository_fd, entry);
-    }
-    return sum;
+    uint64_t age_ns;
+    return inf_fingerprint_model(watch->repository_fd, name, &age_ns);
 }
 
 // Returns the name of the model that an entry of the repository belongs to; NULL if it belongs to

@@ -21,15 +21,20 @@
 // How long an idle model is not loaded after its last load failed.
 #define LOAD_PAUSE_NS (1000 * INF_NS_PER_MS)
 
-void inf_model_store_refresh(struct inf_model_store *store, const char *name, bool only_known)
+static void refresh_model(struct inf_model_store *store, const char *name, bool settled) INF_ON_LOOP
 {
-    if (only_known && inf_model_table_find(&store->table, name, "") == NULL)
-        return;
     struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
     if (entry == NULL)
         return;
     entry->is_new = false;
-    inf_store_submit_refresh(store, entry);
+    if (entry->pending == 0 || !inf_loader_has_first_load(store->loader, name, settled))
+        inf_store_submit_refresh(store, entry);
+}
+
+void inf_model_store_refresh(struct inf_model_store *store, const char *name, bool only_known)
+{
+    if (!only_known || inf_model_table_find(&store->table, name, "") != NULL)
+        refresh_model(store, name, true);
 }
 
 static int compare_ranks(const void *a, const void *b)
@@ -54,7 +59,7 @@ static void load_found(struct inf_model_store *store,
     if (count > 0)
         qsort(scan->ranks, count, sizeof *scan->ranks, compare_ranks);
     for (uint32_t i = 0; i < count; i++)
-        inf_model_store_refresh(store, scan->ranks[i].name, false);
+        refresh_model(store, scan->ranks[i].name, false);
 }
 
 static void log_report(const struct inf_model_store *store,

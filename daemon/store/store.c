@@ -116,6 +116,7 @@ static enum inf_code init_store(struct inf_model_store *store,
     const struct inf_loader_options loader = {
         .limit_ms = options->load_limit_ms,
         .load = {.repository = options->repository,
+                 .settle_ms = options->settle_ms,
                  .ready_file = options->ready_file != NULL ? options->ready_file : "",
                  .devices = options->devices,
                  .evaluator = inf_registry_evaluator(),

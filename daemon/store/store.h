@@ -18,6 +18,8 @@ struct inf_model_store;
 struct inf_model_store_options {
     const char *repository; // directory of the models; NULL: none
     // File that every complete directory of a model or version has; NULL or "": none.
+    // Files that change are loaded after they have not changed for this time; 0: at once.
+    uint32_t settle_ms;
     const char *ready_file;
     const struct inf_device_list *devices; // outlives the store
     uint32_t batch_rows_max;               // the most rows that one run may batch; 1: no batches

@@ -114,7 +114,7 @@ class Server:
         self.settings = {'watch_settle_ms': SETTLE_MS, 'backends': 'ref', **settings}
         self.prefix = []  # a command that runs the daemon
 
-    def start(self, program=(DAEMON,)):
+    def start(self, program=(DAEMON,), wait=True):
         arguments = [f'--{name}={value}' for name, value in self.settings.items()]
         self.log_path = self.folder / 'log'
         with open(self.log_path, 'w') as log:
@@ -132,7 +132,8 @@ class Server:
         self.socket = str(self.folder / 'run/inferd.sock')
         self.admin = str(self.folder / 'run/admin.sock')
         self.wait_until(lambda: 'serving version' in self.log())
-        self.wait_until(lambda: not self.rows_loading())
+        if wait:
+            self.wait_until(lambda: not self.rows_loading())
         return self
 
     def rows_loading(self):

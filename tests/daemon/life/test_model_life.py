@@ -412,6 +412,30 @@ class Changes(unittest.TestCase):
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_answer(8)
 
+    def test_a_half_copied_model_is_loaded_once_after_a_start(self):
+        server = Server(watch_settle_ms=1000, log_level='info')
+        place_model(server.models / 'old', 1)
+        time.sleep(1.1)
+        write_model(server.models / 'half', 2)
+        (server.models / 'half' / 'w.bin').write_bytes(weights(2)[:20])
+        begin = time.monotonic()
+        server.start(wait=False)
+        self.addCleanup(server.stop)
+        self.assertEqual(server.ask('old'), 4)
+        self.assertEqual(server.row('half')['state'], 'LOADING')
+        asking = Asking(server.socket, 'half')
+        # A copy that goes on until the model would have been loaded at the start.
+        while time.monotonic() < begin + 2:
+            time.sleep(0.1)
+            (server.models / 'half' / 'w.bin').write_bytes(weights(2)[:30])
+        self.assertEqual(server.row('half')['state'], 'LOADING')
+        (server.models / 'half' / 'w.bin').write_bytes(weights(2))
+        server.wait_for_answer(8, 'half')
+        self.assertEqual(asking.stop(), [8])
+        self.assertEqual(server.log().count('model loaded name=half'), 1)
+        self.assertNotIn('model failed', server.log())
+        self.assertNotIn('put off, because its files change name=old', server.log())
+
     def test_reload_says_what_it_does(self):
         server = self.start(watch='never')
         place_model(server.models / 'n', 2)

@@ -6,6 +6,8 @@
 #include "daemon/load/load_order.h"
 #include "daemon/model/config.h"
 
+#define NOW_NS 1000u
+
 static struct inf_load_job jobs[8];
 
 // Makes a queue with a load for each rank. The array ends with a rank whose name is NULL.
@@ -29,7 +31,7 @@ static struct inf_load_job *make_queue(const struct inf_load_rank *ranks)
 static void expect_order(struct inf_load_job *queue, const char *order)
 {
     for (; *order != '\0'; order++) {
-        struct inf_load_job **link = inf_load_order_choose(&queue), *job = *link;
+        struct inf_load_job **link = inf_load_order_choose(&queue, NOW_NS), *job = *link;
         cr_expect_eq(job - jobs, *order - '0', "%zd, wanted %c", job - jobs, *order);
         *link = job->next;
     }
@@ -76,4 +78,26 @@ Test(load_order, an_admin_waits_for_its_load)
     struct inf_load_job *queue = make_queue(ranks);
     jobs[1].model.by_admin = true;
     expect_order(queue, "10");
+}
+
+Test(load_order, loads_that_are_put_off_let_others_pass)
+{
+    static const struct inf_load_rank ranks[] = {
+        {.name = "a", .wanted = true}, {.name = "b"}, {.name = "c"}, {.name = NULL}};
+    struct inf_load_job *queue = make_queue(ranks);
+    jobs[0].model.not_before_ns = NOW_NS + 2;
+    jobs[2].model.not_before_ns = NOW_NS;
+    cr_expect_eq(inf_load_order_next_ns(queue), NOW_NS);
+    cr_expect_eq(*inf_load_order_choose(&queue, NOW_NS), &jobs[1]);
+    jobs[0].next = &jobs[2];
+    cr_expect_eq(*inf_load_order_choose(&queue, NOW_NS), &jobs[2]);
+    cr_expect_null(inf_load_order_choose(&queue, NOW_NS - 1));
+    jobs[0].next = NULL;
+    cr_expect_null(inf_load_order_choose(&queue, NOW_NS + 1));
+    cr_expect_eq(inf_load_order_next_ns(queue), NOW_NS + 2);
+    inf_load_job_cancel(&jobs[0], INF_LOAD_STOP_UNLOADED);
+    cr_expect_eq(*inf_load_order_choose(&queue, NOW_NS), &jobs[0], "it reports that at once");
+    queue = NULL;
+    cr_expect_null(inf_load_order_choose(&queue, NOW_NS));
+    cr_expect_eq(inf_load_order_next_ns(queue), UINT64_MAX);
 }

@@ -311,7 +311,7 @@ Test(model_store, a_model_whose_runs_did_not_end_twice_is_quarantined)
     cr_expect_eq(end.err.code, INF_PRECONDITION);
     cr_expect_not_null(strstr(end.err.text,
                               "quarantined: the daemon ended 2 times while it was "
-                              "run and did not end"),
+                              "run"),
                        "%s", end.err.text);
     inf_model_store_destroy(&store);
     // An admin may try again, which lifts the quarantine.
