@@ -86,6 +86,9 @@ void inf_load_job_destroy(struct inf_load_job **job)
     case INF_LOAD_JOB_SAVE_DECISION:
         free(self->save_decision.decision);
         break;
+    case INF_LOAD_JOB_SAVE_USES:
+        free(self->save_uses.counts);
+        break;
     case INF_LOAD_JOB_INSPECT:
         inf_inspect_request_destroy(&self->inspect.request);
         break;

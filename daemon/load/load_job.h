@@ -10,6 +10,7 @@
 #include "daemon/config/persisted.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/served.h"
+#include "daemon/load/source/model_uses.h"
 #include "daemon/model/access.h"
 #include "daemon/model/load_journal.h"
 #include "daemon/model/precision_results.h"
@@ -207,6 +208,11 @@ struct inf_load_save_shapes_job {
     char shapes[INF_SERVED_SHAPES_TEXT];
 };
 
+// Keeps how much models were used.
+struct inf_load_save_uses_job {
+    struct inf_model_use_counts *counts; // owned by the job
+};
+
 // Makes a flag of the daemon persistent, or no longer so.
 struct inf_load_persist_job {
     struct inf_persisted_setting setting;
@@ -241,6 +247,7 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_SAVE_DECISION,
     INF_LOAD_JOB_SAVE_SHAPES,
     INF_LOAD_JOB_SAVE_PLAN,
+    INF_LOAD_JOB_SAVE_USES,
     INF_LOAD_JOB_SAVE_HANG, // notes in the journal that a run of `base` does not end
     INF_LOAD_JOB_INSPECT,
     INF_LOAD_JOB_PRECOMPILE,
@@ -281,6 +288,7 @@ struct inf_load_job {
         struct inf_load_save_plan_job save_plan;
         struct inf_load_save_decision_job save_decision;
         struct inf_load_save_shapes_job save_shapes;
+        struct inf_load_save_uses_job save_uses;
         struct inf_load_inspect_job inspect;
         struct inf_load_precompile_job precompile;
         struct inf_load_persist_job persist;
@@ -301,7 +309,7 @@ struct inf_load_options {
     // The time without changes after which the files of a model have settled; 0: files that change
     // are not waited for.
     uint32_t settle_ms;
-    const char *ready_file; // file that a complete model directory has; "": none
+    const char *ready_file;                // file that a complete model directory has; "": none
     const struct inf_device_list *devices; // all devices; outlives the loader
     struct inf_place_options place;        // options for placing models; for the loader thread only
     const struct inf_evaluator *evaluator;
@@ -312,6 +320,7 @@ struct inf_load_options {
     struct inf_served_shapes *served_shapes;
     // Results of earlier precision checks; used by the loader thread only. NULL: none are kept.
     struct inf_precision_results *precision_results;
+    struct inf_model_uses *uses;      // use of models; used by the loader thread only
     struct inf_load_journal *journal; // loads that did not end; used by the loader thread only
     // What admins made persistent; used by the loader thread only. NULL: nothing.
     struct inf_persisted *persisted;

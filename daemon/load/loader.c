@@ -286,6 +286,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_DECISION] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.run = inf_loader_run_saving_job},
+    [INF_LOAD_JOB_SAVE_USES] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_SAVE_HANG] = {.run = inf_loader_run_saving_job, .saves = true},
     [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
     [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true, .limited = true},

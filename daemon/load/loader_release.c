@@ -53,6 +53,8 @@ void inf_loader_run_saving_job(struct inf_loader *loader, struct inf_load_job *j
                      &job->save_decision.decision->race);
     else if (job->kind == INF_LOAD_JOB_SAVE_PLAN)
         inf_kept_plan_keep(options->plans, job->base, &job->save_plan.facts);
+    else if (job->kind == INF_LOAD_JOB_SAVE_USES)
+        inf_model_uses_write(options->uses, job->save_uses.counts);
     else if (job->kind == INF_LOAD_JOB_SAVE_HANG)
         inf_load_journal_begin(options->journal, job->base->hang_key);
     else

@@ -21,9 +21,19 @@
 // How long an idle model is not loaded after its last load failed.
 #define LOAD_PAUSE_NS (1000 * INF_NS_PER_MS)
 
+// Returns the entry of a model of the repository. A new one has the use of earlier processes.
+static struct inf_model_entry *obtain_entry(struct inf_model_store *store,
+                                            const char *name) INF_ON_LOOP
+{
+    struct inf_model_entry *entry = inf_model_table_find(&store->table, name, "");
+    if (entry == NULL && (entry = inf_model_table_obtain(&store->table, name, "")) != NULL)
+        entry->past_uses = inf_model_use_counts_find(&store->use_counts, name);
+    return entry;
+}
+
 static void refresh_model(struct inf_model_store *store, const char *name, bool settled) INF_ON_LOOP
 {
-    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, name, "");
+    struct inf_model_entry *entry = obtain_entry(store, name);
     if (entry == NULL)
         return;
     entry->is_new = false;
@@ -50,7 +60,7 @@ static void load_found(struct inf_model_store *store,
     uint32_t count = scan->ranks != NULL ? scan->names->count : 0;
     for (uint32_t i = 0; i < count; i++) {
         struct inf_load_rank *rank = &scan->ranks[i];
-        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, rank->name, "");
+        struct inf_model_entry *entry = obtain_entry(store, rank->name);
         if (entry == NULL)
             continue;
         entry->load_priority = rank->priority;
@@ -494,6 +504,7 @@ static const struct {
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
+    [INF_LOAD_JOB_SAVE_USES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_HANG] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_INSPECT] = {.finish = finish_load},
     [INF_LOAD_JOB_PRECOMPILE] = {.finish = finish_load},

@@ -19,6 +19,9 @@
 // Under pressure, one of so many parts of the models' memory is freed each time.
 #define RELIEF_PARTS 4
 
+// How often the use of models is kept for the next start.
+#define USES_PERIOD_NS (300000 * INF_NS_PER_MS)
+
 // Unloads models that nothing uses until the loaded models fit into model_bytes_max and the daemon
 // into its budget, or until no more model can be unloaded.
 static void keep_limit(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP
@@ -69,6 +72,10 @@ uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now
         inf_store_unload_entry(store, entry, "idle_unload_ms");
         store->counts.unloaded_idle++;
     }
+    if (now_ns - store->uses_kept_ns >= USES_PERIOD_NS)
+        inf_store_submit_uses(store);
+    if (store->table.count > 0)
+        next_ns = INF_MIN(next_ns, store->uses_kept_ns + USES_PERIOD_NS);
     next_ns = INF_MIN(next_ns, inf_store_start_kernel_race(store, now_ns));
     return INF_MIN(next_ns, inf_store_start_step_trial(store, now_ns));
 }

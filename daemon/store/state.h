@@ -24,7 +24,11 @@ struct inf_model_store {
     struct inf_precision_results *precision_results; // used by the loader thread only
     struct inf_load_journal *journal;                // used by the loader thread only
     struct inf_persisted *persisted;                 // used by the loader thread only
-    struct inf_plan_cache *plans;                    // used by the loader thread only
+    struct inf_model_uses *uses;                     // used by the loader thread only
+    // How much models were used, when that was kept last; and when that was (0: at the start).
+    struct inf_model_use_counts use_counts;
+    uint64_t uses_kept_ns;
+    struct inf_plan_cache *plans; // used by the loader thread only
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // placement rules for future loads
     struct inf_model_table table;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/idle_gate.h"
 #include "daemon/load/source/read_files.h"
 #include "daemon/model/devices.h"
@@ -110,6 +111,9 @@ static enum inf_code init_store(struct inf_model_store *store,
                                        options->log, err));
     INF_TRY(inf_load_journal_open(&store->journal, options->cache_directory, options->log, err));
     INF_TRY(inf_persisted_open(&store->persisted, options->state_directory, options->log, err));
+    INF_TRY(inf_model_uses_open(&store->uses, options->state_directory, &store->use_counts,
+                                options->log, err));
+    store->uses_kept_ns = inf_clock_ns();
     INF_TRY(inf_plan_cache_create(&store->plans, options->cache_directory, options->plan_bytes_max,
                                   options->version != NULL ? options->version : "", options->log,
                                   err));
@@ -134,6 +138,7 @@ static enum inf_code init_store(struct inf_model_store *store,
                  .precision_results = store->precision_results,
                  .plans = store->plans,
                  .journal = store->journal,
+                 .uses = store->uses,
                  .persisted = store->persisted,
                  .build = options->version != NULL ? options->version : "",
                  .log = options->log}};
@@ -167,6 +172,8 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
+    if (self->loader != NULL)
+        inf_store_submit_uses(self);
     // Dropping the references in the table of models makes the loader free the models, so the
     // loader must be destroyed later.
     inf_model_table_fini(&self->table);
@@ -178,6 +185,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_precision_results_close(&self->precision_results);
     inf_plan_cache_destroy(&self->plans);
     inf_load_journal_close(&self->journal);
+    inf_model_uses_close(&self->uses);
     inf_persisted_close(&self->persisted);
     inf_arena_budget_fini(&self->arena_budget);
     free(self);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "daemon/load/kept_plan.h"
 #include "daemon/load/source/read_files.h"
 
@@ -287,6 +288,32 @@ enum inf_code inf_store_submit_scan(struct inf_model_store *store,
     store->scans++;
     inf_loader_submit(store->loader, job);
     return INF_OK;
+}
+
+void inf_store_submit_uses(struct inf_model_store *store)
+{
+    struct inf_model_use_counts *counts = &store->use_counts;
+    bool changed = false;
+    for (uint32_t i = 0; i < store->table.count; i++) {
+        const struct inf_model_entry *entry = store->table.entries[i];
+        uint64_t uses = inf_store_count_uses(entry);
+        if (entry->pin[0] != '\0' || entry->outside || uses == 0 ||
+            uses == inf_model_use_counts_find(counts, entry->name))
+            continue;
+        inf_model_use_counts_set(counts, entry->name, uses);
+        changed = true;
+    }
+    store->uses_kept_ns = inf_clock_ns();
+    struct inf_load_job *job = changed ? inf_load_job_create(INF_LOAD_JOB_SAVE_USES) : NULL;
+    if (job == NULL)
+        return;
+    job->save_uses.counts = malloc(sizeof *counts);
+    if (job->save_uses.counts == NULL) {
+        inf_load_job_destroy(&job);
+        return;
+    }
+    *job->save_uses.counts = *counts;
+    inf_loader_submit(store->loader, job);
 }
 
 void inf_store_submit_decision(struct inf_model_store *store, struct inf_place_decision *decision)

@@ -26,7 +26,7 @@ struct inf_store_load {
 };
 
 // Returns how many requests a version of a model has answered since the start.
-uint64_t inf_store_count_uses(const struct inf_model_entry *entry) INF_ON_LOOP;
+uint64_t inf_store_count_uses(const struct inf_model_entry *entry);
 
 // Fails if too many jobs that clients started are queued.
 //
@@ -87,6 +87,9 @@ enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
                                            uint64_t token, struct inf_device *device,
                                            const char *shapes,
                                            struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Submits a job that keeps how much models were used, if that has changed since the last one.
+void inf_store_submit_uses(struct inf_model_store *store);
 
 // Submits a race (a timing comparison) between the placement candidates of an entry's served model.
 //

@@ -3,6 +3,7 @@
 served: files that change, copies that stall, checks that fail, versions and labels. Clients ask all
 the time, and no request may fail."""
 import json
+import re
 import shutil
 import signal
 import sys
@@ -24,6 +25,11 @@ from life_case import (
     weights,
     write_model,
 )
+
+
+def loaded_names(log):
+    """Returns the models that were loaded, in this order."""
+    return re.findall('model loaded name=(\\w+)', log)
 
 
 class Changes(unittest.TestCase):
@@ -435,6 +441,23 @@ class Changes(unittest.TestCase):
         self.assertEqual(server.log().count('model loaded name=half'), 1)
         self.assertNotIn('model failed', server.log())
         self.assertNotIn('put off, because its files change name=old', server.log())
+
+    def test_the_models_that_were_used_most_are_loaded_first_after_a_restart(self):
+        server = Server(watch='never', log_level='info')
+        server.settings['state_dir'] = server.folder
+        for index, name in enumerate('abc'):
+            place_model(server.models / name, index + 1)
+        for used in ('b', 'c'):
+            server.start()
+            for _ in range(8):
+                server.ask(used)
+            server.process.terminate()
+            self.assertEqual(server.process.wait(SECONDS_MAX), 0)
+        self.assertEqual(loaded_names(server.log()), ['b', 'a', 'c'])
+        server.start()
+        self.addCleanup(server.stop)
+        # The requests of the last time count more than those of the time before.
+        self.assertEqual(loaded_names(server.log()), ['c', 'b', 'a'])
 
     def test_reload_says_what_it_does(self):
         server = self.start(watch='never')
