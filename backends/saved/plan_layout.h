@@ -20,7 +20,7 @@
 #include "backends/storage/checksum.h"
 
 #define INF_PLAN_MAGIC           "infplan"
-#define INF_PLAN_VERSION         4u
+#define INF_PLAN_VERSION         5u
 #define INF_PLAN_ALIGNMENT       64u
 #define INF_PLAN_DESCRIPTION_MAX ((uint64_t)1 << 30)
 

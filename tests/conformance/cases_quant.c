@@ -219,6 +219,7 @@ void make_matmul_blocks(struct one_node *one, struct random *random, uint32_t nu
                     &(struct operand){.dtype = INF_DTYPE_F32,
                                       .shape = INF_SHAPE(n),
                                       .constant = random_once_in(random, 2)});
+    attrs->rounds_x = random_once_in(random, 2);
 }
 
 void make_qbinary(struct one_node *one, struct random *random, uint32_t number)

@@ -8,6 +8,7 @@
 #ifndef INF_BACKENDS_CPU_KERNELS_BLOCKS_H
 #define INF_BACKENDS_CPU_KERNELS_BLOCKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,5 +53,41 @@ static inline size_t inf_blocks_form(size_t bits)
 // One table for each ISA level. A build defines only those of its architecture; isa.h gives them.
 extern const struct inf_nn_blocks inf_nn_blocks_baseline, inf_nn_blocks_avx2, inf_nn_blocks_avx512,
     inf_nn_blocks_avx512_half, inf_nn_blocks_neon;
+
+// --- weights of 8 bits, multiplied as bytes (digits/digits.c) ---
+//
+// A row of x is a multiple of a unit, rounded to integers of 24 bits, and each integer is three
+// digits of 8 bits: digits[2] * 65536 + digits[1] * 256 + digits[0], all of them signed.
+
+#define INF_DIGITS 3
+// Most weights of a block: sums of 255 * 128 times as many are below 2^31.
+#define INF_DIGITS_BLOCK_MAX 65536
+
+// A row of x in digits.
+struct inf_digits {
+    // [INF_DIGITS][step]: the digits of all elements, the lowest digit first, and zeros behind them
+    int8_t *digits;
+    size_t step;   // elements of x, rounded up to a multiple of 4
+    int32_t *sums; // [blocks][INF_DIGITS]: the sum of the digits of the block's elements
+    float unit;    // an element is its integer times this
+};
+
+struct inf_digit_loops {
+    size_t width; // columns in a vector
+    // Converts `count` floats with blocks of `block` elements, a multiple of 4. Returns false,
+    // having written nothing useful, if an element is infinite or NaN, or if all are so large or so
+    // small that a unit is no normal number.
+    bool (*convert)(const float *x, size_t count, size_t block, struct inf_digits *digits);
+    // y[c] = the sum of x[k] * weight of the columns c of the panel, padding included, over the
+    // `count` words. Indexed by the number of vectors - 1. Weights have 8 bits, and zero points are
+    // integers: panel->zeros is NULL. panel->first is 0.
+    void (*multiply[INF_BLOCKS_VECTORS])(const struct inf_blocks_panel *panel,
+                                         const struct inf_digits *x, float *y);
+};
+
+// One table for each ISA level with an instruction for dot products of bytes. A build defines only
+// those of its architecture; isa.h gives them.
+extern const struct inf_digit_loops inf_digits_q8_avx_vnni, inf_digits_q8_vnni,
+    inf_digits_q8_vnni_half;
 
 #endif

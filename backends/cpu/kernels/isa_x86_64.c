@@ -153,15 +153,28 @@ static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8
 static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
                                       &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2,
                                       &inf_lookup_q8_baseline};
-static const struct inf_q8 q8_avx_vnni = {&inf_gemm_q8_avx_vnni, &inf_eltwise_q8_avx_vnni,
-                                          &inf_depthwise_q8_avx_vnni, &inf_depthwise_q8_avx_vnni,
-                                          &inf_lookup_q8_baseline};
-static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
-                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
-                                      &inf_lookup_q8_baseline};
-static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni,      &inf_eltwise_q8_vnni,
-                                     &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half,
-                                     &inf_lookup_q8_vbmi,    &inf_gemm_q8_amx};
+static const struct inf_q8 q8_avx_vnni = {&inf_gemm_q8_avx_vnni,
+                                          &inf_eltwise_q8_avx_vnni,
+                                          &inf_depthwise_q8_avx_vnni,
+                                          &inf_depthwise_q8_avx_vnni,
+                                          &inf_lookup_q8_baseline,
+                                          .digits = &inf_digits_q8_avx_vnni,
+                                          .digits_half = &inf_digits_q8_avx_vnni};
+static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni,
+                                      &inf_eltwise_q8_vnni,
+                                      &inf_depthwise_q8_vnni,
+                                      &inf_depthwise_q8_vnni_half,
+                                      &inf_lookup_q8_baseline,
+                                      .digits = &inf_digits_q8_vnni,
+                                      .digits_half = &inf_digits_q8_vnni_half};
+static const struct inf_q8 q8_amx = {&inf_gemm_q8_vnni,
+                                     &inf_eltwise_q8_vnni,
+                                     &inf_depthwise_q8_vnni,
+                                     &inf_depthwise_q8_vnni_half,
+                                     &inf_lookup_q8_vbmi,
+                                     &inf_gemm_q8_amx,
+                                     .digits = &inf_digits_q8_vnni,
+                                     .digits_half = &inf_digits_q8_vnni_half};
 
 // VNNI has instructions for integers only, so the VNNI levels use the float loops of AVX2 and
 // AVX-512.

@@ -196,6 +196,8 @@ struct inf_q8_eltwise {
                             float *y);
 };
 
+struct inf_digit_loops; // blocks.h
+
 // The 8-bit kernel tables of one ISA level.
 struct inf_q8 {
     const struct inf_q8_gemms *gemm;
@@ -206,6 +208,9 @@ struct inf_q8 {
     const struct inf_q8_lookup *lookup;
     // Kernels for the same operands as those of `gemm`, in tile registers; NULL if there are none.
     const struct inf_q8_gemms *gemm_tile;
+    // Products of floats with weights in bytes, for panels of the float loops of this level, and of
+    // the half width; NULL if the level has no dot products of bytes.
+    const struct inf_digit_loops *digits, *digits_half;
 };
 
 // One table for each ISA level. A build defines only those of its architecture; isa.h gives the

@@ -8,6 +8,9 @@
 // a part of a panel is written as floats to scratch memory, small enough to stay in the cache, and
 // multiplied with all rows by the kernels for floats. The results of the part before are then the
 // residual that the kernel adds.
+//
+// If x may be rounded to 24 bits, one or two rows of x are multiplied with weights of 8 bits as
+// digits (kernels/digits/digits.c). A row with an infinity, NaN or extreme elements is not.
 #include <math.h>
 #include <string.h>
 
@@ -39,18 +42,27 @@ struct blocks {
     // Floats of x in scratch memory, if x has no element for some weights of the last word; else 0.
     size_t x_step;
     size_t scratch_step; // floats of scratch memory of each worker
+    // The loops of panels of whole and of half vectors for digits of x; NULL: none are used.
+    const struct inf_digit_loops *digits, *digits_half;
+    size_t digit_step;  // elements of x, rounded up to a whole number of words
+    size_t row_scratch; // floats of scratch memory for the digits of a row
 };
 
 struct blocks_task {
     const struct blocks *blocks;
     const float *x, *bias;
     float *y, *scratch;
+    // The rows of x in digits; those whose unit is 0 have none.
+    struct inf_digits digits[DIRECT_ROWS];
 };
 
 // A panel of the weights, and where its part of the packed matrices begins.
 struct blocks_columns {
     struct inf_cpu_panel place;
     const struct inf_blocks_loops *loops;
+    // The loop for digits of x; NULL if there is none.
+    void (*multiply_digits)(const struct inf_blocks_panel *panel, const struct inf_digits *x,
+                            float *y);
     struct inf_blocks_panel panel; // all blocks
 };
 
@@ -67,8 +79,9 @@ static enum inf_code blocks_supports(const struct inf_graph *graph, const struct
 static struct blocks_columns find_columns(const struct blocks *blocks, size_t first)
 {
     struct inf_cpu_panel place = inf_cpu_panel_at(blocks->nn, first, blocks->columns);
-    const struct inf_nn_blocks *table =
-        place.gemm == blocks->nn->gemm ? blocks->nn->blocks : blocks->nn->blocks_half;
+    bool whole = place.gemm == blocks->nn->gemm;
+    const struct inf_nn_blocks *table = whole ? blocks->nn->blocks : blocks->nn->blocks_half;
+    const struct inf_digit_loops *digits = whole ? blocks->digits : blocks->digits_half;
     // All panels before this one have no padding, so `first` columns lie before it.
     const float *zeros = blocks->packed_zeros;
     if (zeros != NULL && blocks->zero_bytes)
@@ -78,6 +91,7 @@ static struct blocks_columns find_columns(const struct blocks *blocks, size_t fi
     return (struct blocks_columns){
         .place = place,
         .loops = &table->loops[blocks->form][place.vectors - 1],
+        .multiply_digits = digits != NULL ? digits->multiply[place.vectors - 1] : NULL,
         .panel = {.words = blocks->packed_words + first * blocks->words,
                   .scales = blocks->packed_scales + first * blocks->count,
                   .zero_words = blocks->zero_bytes ? zeros : NULL,
@@ -96,7 +110,10 @@ static void multiply_direct(const struct blocks_task *task, const struct blocks_
     const struct inf_cpu_panel *place = &columns->place;
     for (size_t row = 0; row < blocks->rows; row++) {
         float *y = task->y + row * blocks->columns + place->first;
-        columns->loops->multiply(&columns->panel, task->x + row * step, sums);
+        if (task->digits[row].unit > 0)
+            columns->multiply_digits(&columns->panel, &task->digits[row], sums);
+        else
+            columns->loops->multiply(&columns->panel, task->x + row * step, sums);
         for (size_t c = 0; c < place->columns; c++)
             y[c] = sums[c] + (task->bias != NULL ? task->bias[place->first + c] : 0);
     }
@@ -161,21 +178,46 @@ static void blocks_tile(const void *context, size_t tile, size_t worker)
     }
 }
 
+// Copies the rows of x to scratch memory, with zeros behind them, and lets the task read them.
+static void pad_rows(struct blocks_task *task)
+{
+    const struct blocks *blocks = task->blocks;
+    float *x = task->scratch;
+    for (size_t row = 0; row < blocks->rows; row++) {
+        float *to = x + row * blocks->x_step;
+        memcpy(to, task->x + row * blocks->depth, blocks->depth * sizeof(float));
+        memset(to + blocks->depth, 0, (blocks->x_step - blocks->depth) * sizeof(float));
+    }
+    task->x = x;
+    task->scratch = x + blocks->rows * blocks->x_step;
+}
+
+// Converts the rows of x to digits in scratch memory, if they can be converted.
+static void convert_rows(struct blocks_task *task, const float *x)
+{
+    const struct blocks *blocks = task->blocks;
+    for (size_t row = 0; row < blocks->rows; row++, task->scratch += blocks->row_scratch) {
+        struct inf_digits *digits = &task->digits[row];
+        digits->sums = (int32_t *)(void *)task->scratch;
+        digits->digits = (int8_t *)(digits->sums + INF_DIGITS * blocks->count);
+        digits->step = blocks->digit_step;
+        if (!blocks->digits->convert(x + row * blocks->depth, blocks->depth, blocks->block, digits))
+            digits->unit = 0;
+    }
+}
+
 static void blocks_run(const struct inf_cpu_step *step)
 {
     const struct blocks *blocks = step->state;
-    struct blocks_task task = {blocks, step->inputs[0], blocks->has_bias ? step->inputs[4] : NULL,
-                               step->output, step->scratch};
-    if (blocks->x_step > 0) {
-        float *x = step->scratch;
-        for (size_t row = 0; row < blocks->rows; row++) {
-            float *to = x + row * blocks->x_step;
-            memcpy(to, task.x + row * blocks->depth, blocks->depth * sizeof(float));
-            memset(to + blocks->depth, 0, (blocks->x_step - blocks->depth) * sizeof(float));
-        }
-        task.x = x;
-        task.scratch = x + blocks->rows * blocks->x_step;
-    }
+    struct blocks_task task = {.blocks = blocks,
+                               .x = step->inputs[0],
+                               .bias = blocks->has_bias ? step->inputs[4] : NULL,
+                               .y = step->output,
+                               .scratch = step->scratch};
+    if (blocks->x_step > 0)
+        pad_rows(&task);
+    if (blocks->digits != NULL)
+        convert_rows(&task, step->inputs[0]);
     struct inf_cpu_tiles work = {blocks_tile, &task, blocks->tiles};
     inf_cpu_team_run_tiles(step->team, &work, blocks->workers);
 }
@@ -223,7 +265,23 @@ static void divide_work(struct inf_cpu_step *step, struct blocks *blocks)
         blocks->x_step =
             blocks->depth / blocks->word_weights * blocks->word_weights + blocks->word_weights;
     blocks->scratch_step = width;
-    inf_native_need_scratch(step, blocks->rows * blocks->x_step + width * blocks->workers);
+    inf_native_need_scratch(step, blocks->rows * (blocks->x_step + blocks->row_scratch) +
+                                      width * blocks->workers);
+}
+
+// Chooses the loops for digits of x, if the node and the ISA level allow them.
+static void choose_digits(const struct inf_cpu_step *step, struct blocks *blocks)
+{
+    const struct inf_attrs_matmul_blocks *attrs = &step->node->attrs.matmul_blocks;
+    if (!attrs->rounds_x || attrs->bits != 8 || blocks->rows > DIRECT_ROWS ||
+        blocks->block > INF_DIGITS_BLOCK_MAX ||
+        (blocks->packed_zeros != NULL && !blocks->zero_bytes))
+        return;
+    blocks->digits = step->isa->q8->digits;
+    blocks->digits_half = step->isa->q8->digits_half;
+    blocks->digit_step = (blocks->depth + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+    if (blocks->digits != NULL)
+        blocks->row_scratch = INF_DIGITS * (blocks->count + blocks->digit_step / sizeof(float));
 }
 
 static enum inf_code blocks_create(struct inf_cpu_step *step, struct inf_error *err)
@@ -245,9 +303,12 @@ static enum inf_code blocks_create(struct inf_cpu_step *step, struct inf_error *
     blocks->middle = (float)(1 << (attrs->bits - 1));
     blocks->has_bias = inf_cpu_has_input(step->node, 4);
     INF_TRY(pack_operands(step, blocks, err));
+    choose_digits(step, blocks);
     divide_work(step, blocks);
     step->run = blocks_run;
-    step->kernel = blocks->rows > DIRECT_ROWS ? "blocks_expanded" : "blocks_direct";
+    step->kernel = blocks->rows > DIRECT_ROWS ? "blocks_expanded"
+                   : blocks->digits != NULL   ? "blocks_digits"
+                                              : "blocks_direct";
     return INF_OK;
 }
 

@@ -69,11 +69,12 @@ uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y)
 }
 
 uint32_t inf_build_matmul_blocks(struct inf_builder *b, const uint32_t operands[5], int32_t bits,
-                                 int32_t block)
+                                 int32_t block, bool rounds_x)
 {
     struct inf_build_node node = inf_build_describe_list(INF_OP_MATMUL_BLOCKS, operands, 5);
     node.attrs.matmul_blocks.bits = bits;
     node.attrs.matmul_blocks.block = block;
+    node.attrs.matmul_blocks.rounds_x = rounds_x;
     return inf_build_value(b, &node);
 }
 

@@ -81,8 +81,9 @@ uint32_t inf_build_wrap_indices(struct inf_builder *b, uint32_t indices, uint32_
 uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y);
 // Adds a product whose weights are packed in blocks of `block` numbers of `bits` bits. The operands
 // are x, the weights, the scales, the zero points and the bias; the last two may be INF_VALUE_NONE.
+// `rounds_x` is the attribute of that name.
 uint32_t inf_build_matmul_blocks(struct inf_builder *b, const uint32_t operands[5], int32_t bits,
-                                 int32_t block);
+                                 int32_t block, bool rounds_x);
 // Adds x with axis 1 (channels) moved to the end; returns x if its rank is below 3.
 uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x);
 // Adds x with the last axis (channels) moved to axis 1; returns x if its rank is below 3.

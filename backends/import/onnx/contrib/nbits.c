@@ -266,7 +266,7 @@ static void lower_matmul_nbits(struct inf_onnx_scope *s)
     if (!inf_build_ok(&s->b))
         return;
     if (find_operands(s, &blocks, inputs)) {
-        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.size);
+        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.size, false);
         s->outputs[0] = inf_build_cast(&s->b, y, inf_build_dtype(&s->b, s->inputs[0]));
         return;
     }

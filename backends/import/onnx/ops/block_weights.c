@@ -242,7 +242,8 @@ uint32_t inf_onnx_blocks_multiply(struct inf_onnx_scope *s, uint32_t x, uint32_t
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     const uint32_t inputs[] = {inf_build_cast(&s->b, x, INF_DTYPE_F32), entry->packed,
                                entry->scales, entry->zeros, INF_VALUE_NONE};
-    uint32_t y = inf_build_matmul_blocks(&s->b, inputs, entry->blocks.bits, entry->blocks.block);
+    uint32_t y =
+        inf_build_matmul_blocks(&s->b, inputs, entry->blocks.bits, entry->blocks.block, false);
     return inf_build_cast(&s->b, y, dtype);
 }
 

@@ -38,7 +38,8 @@ static void lower_fully_connected(struct inf_tflite_scope *s)
     x = shape_rows(s, x, width, keep_axes);
     if (packed) {
         const uint32_t inputs[] = {x, blocks.weights, blocks.scales, blocks.zeros, bias};
-        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.block);
+        // TFLite's kernels round x to 8 bits.
+        uint32_t y = inf_build_matmul_blocks(&s->b, inputs, blocks.bits, blocks.block, true);
         s->outputs[0] = inf_tflite_activate(s, y, 0);
         return;
     }
