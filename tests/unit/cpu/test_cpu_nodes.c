@@ -160,3 +160,54 @@ Test(cpu_nodes, keeps_nan_in_element_wise_operators)
         cr_assert(isnan(y[0]), "%s", inf_binary_name(pairs[i]));
     }
 }
+
+// --- rows of x that have no digits (cpu/quantized/blocks.c) ---
+
+Test(cpu_nodes, multiplies_rows_without_digits_as_floats)
+{
+    enum {
+        DEPTH = 32,
+        COLUMNS = 40
+    };
+    static const float firsts[] = {INFINITY, -1e38f, 0, 3, 1e-30f};
+    struct inf_blob *w = inf_blob_create(DEPTH * COLUMNS);
+    struct inf_blob *x = inf_blob_create(2 * DEPTH * sizeof(float));
+    struct inf_blob *y = inf_blob_create(2 * COLUMNS * sizeof(float));
+    float scales[COLUMNS];
+    struct single single;
+    struct inf_device *device = device_of(1, 1);
+    memset(w->data, 128 + 2, DEPTH * COLUMNS); // all weights are 2 * 0.5
+    for (size_t c = 0; c < COLUMNS; c++)
+        scales[c] = 0.5f;
+    start_graph(&single);
+    add_operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, DEPTH));
+    cr_assert_eq(inf_graph_add_const(single.graph, "w", INF_DTYPE_U8, &INF_SHAPE(COLUMNS, 1, DEPTH),
+                                     w, &single.operands[single.count++], NULL),
+                 INF_OK);
+    add_constant(&single, &INF_SHAPE(COLUMNS), scales, NULL);
+    union inf_attrs *attrs = add_node(&single, INF_OP_MATMUL_BLOCKS);
+    attrs->matmul_blocks.bits = 8;
+    attrs->matmul_blocks.block = DEPTH;
+    attrs->matmul_blocks.rounds_x = true;
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_program *program = program_of(device, &single, 1);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(firsts); i++) {
+        float *rows = x->data;
+        const float *results = y->data;
+        memset(rows, 0, 2 * DEPTH * sizeof(float));
+        rows[0] = firsts[i];
+        rows[DEPTH] = 5;
+        cr_assert_eq(run_program(program, &single, rows, y->data, (struct inf_run){0}), INF_OK);
+        for (size_t c = 0; c < COLUMNS; c++) {
+            cr_expect_eq(results[c], firsts[i], "column %zu of %g is %g", c, (double)firsts[i],
+                         (double)results[c]);
+            cr_expect_eq(results[COLUMNS + c], 5, "column %zu is %g", c,
+                         (double)results[COLUMNS + c]);
+        }
+    }
+    inf_blob_unref(&x);
+    inf_blob_unref(&y);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}

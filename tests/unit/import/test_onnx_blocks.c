@@ -119,6 +119,7 @@ Test(onnx_blocks, stay_packed_for_products)
             cr_assert_eq(graph->nodes[node].op, INF_OP_MATMUL_BLOCKS);
             cr_assert_eq(graph->nodes[node].attrs.matmul_blocks.bits, type->bits);
             cr_assert_eq(graph->nodes[node].attrs.matmul_blocks.block, BLOCK);
+            cr_assert_not(graph->nodes[node].attrs.matmul_blocks.rounds_x);
             // Both products read the same weights.
             cr_assert_eq(graph->nodes[node].inputs[1], graph->nodes[0].inputs[1]);
         }

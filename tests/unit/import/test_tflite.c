@@ -233,6 +233,39 @@ Test(tflite, a_quantized_product_becomes_one_operator_on_bytes)
     cr_expect_eq(((const int32_t *)graph->values[node->inputs[2]].data->data)[1], -10);
 }
 
+// TFLite's kernels round activations beside 8-bit weights, so that the product may round them too.
+Test(tflite, activations_of_a_dynamic_range_product_may_be_rounded)
+{
+    static const int8_t weights[2 * 512] = {1, -2, 127};
+    static const float scale[] = {0.5f};
+    const struct tflite_tensor tensors[] = {
+        {.name = "x", .type = FLOAT32, .rank = 2, .shape = {1, 512}},
+        {.name = "w",
+         .type = INT8,
+         .rank = 2,
+         .shape = {2, 512},
+         .data = weights,
+         .data_bytes = sizeof weights,
+         .scales = scale,
+         .zeros = (const int64_t[]){0},
+         .scale_count = 1},
+        {.name = "y", .type = FLOAT32, .rank = 2, .shape = {1, 2}}};
+    static const uint8_t sizes[] = {1};
+    static const uint64_t no_activation[] = {0};
+    tflite_write(&file, &(struct tflite_model){.builtin = OPERATOR_FULLY_CONNECTED,
+                                               .tensors = tensors,
+                                               .tensor_count = 3,
+                                               .options_type = OPTIONS_FULLY_CONNECTED,
+                                               .option_sizes = sizes,
+                                               .options = no_activation,
+                                               .option_count = 1});
+    expect_imported();
+    const struct inf_node *node = &graph->nodes[graph->node_count - 1];
+    cr_assert_eq(node->op, INF_OP_MATMUL_BLOCKS, "operator %d", (int)node->op);
+    cr_expect_eq(node->attrs.matmul_blocks.bits, 8);
+    cr_expect(node->attrs.matmul_blocks.rounds_x);
+}
+
 // Writes a model with the custom operator Convolution2DTransposeBias and these options. Its
 // operands are constants: a picture of 2 x 2 pixels, a filter of 3 x 3 ones, and a bias of 10.
 static void write_transpose_bias(const int32_t *options, uint32_t option_bytes)
