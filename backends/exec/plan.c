@@ -574,3 +574,14 @@ enum inf_code inf_plan_check_bytes(const struct inf_plan *plan, uint64_t bytes_m
                            "request_memory_max is %" PRIu64,
                            plan->memory_bytes, bytes_max);
 }
+
+enum inf_code inf_plan_check_room(const struct inf_plan *plan, uint64_t room_bytes,
+                                  struct inf_error *err)
+{
+    if (room_bytes == 0 || plan->memory_bytes <= room_bytes)
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                           "the intermediate results of this request take %zu bytes, memory_max "
+                           "leaves %" PRIu64 "; inferctl status shows what holds the memory",
+                           plan->memory_bytes, room_bytes);
+}

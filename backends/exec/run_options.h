@@ -31,6 +31,8 @@ struct inf_run_options {
     uint64_t buffer_bytes_max;
     // Bytes of intermediate results that one run may need (request_memory_max); 0: no bound.
     uint64_t run_bytes_max;
+    // Bytes that memory_max leaves for the intermediate results; 0: no bound.
+    uint64_t room_bytes;
     struct inf_kernel_races races; // whether kernels race during the compilation
 };
 

@@ -179,6 +179,7 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
         INF_TRY(inf_plan_check_bytes(executable->plan, executable->options.run_bytes_max, err));
+        INF_TRY(inf_plan_check_room(executable->plan, executable->options.room_bytes, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->base.graph, executable->plan,
                                  executable->devices, err));
         INF_TRY(find_lowered_values(executable, err));

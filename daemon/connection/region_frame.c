@@ -61,6 +61,8 @@ static enum inf_code try_allocate(struct inf_connection *connection, const struc
     INF_TRY(inf_message_decode(&set->message, INF_MESSAGE_REGION_ALLOC, frame->meta, set->scratch,
                                err));
     note_region(connection, set->message.region.region_id);
+    INF_TRY(inf_service_claim_memory(set->options.service, set->message.region.size, "the region",
+                                     err));
     return inf_region_allocate(&connection->regions, set->message.region.region_id,
                                set->message.region.size, out_fd, err);
 }

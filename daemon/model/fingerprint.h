@@ -25,8 +25,8 @@ uint64_t inf_fingerprint_entry_within(int directory_fd, const char *name,
                                       uint32_t *left) INF_MAY_BLOCK;
 
 // Returns the fingerprint of the directory, model files and settings file of a model in a
-// repository; 0 if none of them exists. *out_age_ns is the time since one of the files changed last;
-// UINT64_MAX: there is no file, or the time of the change is in the future.
+// repository; 0 if none of them exists. *out_age_ns is the time since one of the files changed
+// last; UINT64_MAX: there is no file, or the time of the change is in the future.
 uint64_t inf_fingerprint_model(int repository_fd, const char *name,
                                uint64_t *out_age_ns) INF_MAY_BLOCK;
 

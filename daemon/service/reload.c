@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reload: reads the configuration and the repository again, for SIGHUP or for the method
-// RepositoryReload. Only flags whose sources changed are applied, so that a reload for one flag does
-// not undo what an admin set for another.
+// RepositoryReload. Only flags whose sources changed are applied, so that a reload for one flag
+// does not undo what an admin set for another.
 //
 // An admin's reload first waits for the configuration, which a thread of its own reads, and then,
 // like other calls, for the event of the scan of the repository that carries its token. Its reply

@@ -75,6 +75,11 @@ bool inf_service_finish_reload(struct inf_service *service, const struct inf_con
 // the budget is read.
 void inf_service_update_memory(struct inf_service *service) INF_ON_LOOP;
 
+// Makes sure that there is room for `bytes` that a client wants (inf_model_store_claim_memory()).
+enum inf_code inf_service_claim_memory(struct inf_service *service, uint64_t bytes,
+                                       const char *what,
+                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // A request as it was received from a client.
 struct inf_request {
     uint16_t method;

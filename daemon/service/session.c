@@ -39,6 +39,26 @@ static enum inf_code find_state_pairs(struct inf_service *service, struct inf_ca
     return INF_OK;
 }
 
+// Returns the bytes that a session will keep at least: those of its states whose shapes the model
+// knows, once; 1 if none is known, so that a session is refused when nothing is left.
+static uint64_t count_state_bytes(const struct inf_served *served,
+                                  const struct inf_session_message *message)
+{
+    uint64_t sum = 0;
+    size_t bytes;
+    const struct inf_graph *graph = served != NULL ? inf_model_graph(served->model) : NULL;
+    for (uint32_t i = 0; graph != NULL && i < message->state_count; i++) {
+        uint32_t port =
+            inf_service_find_port(graph->inputs, graph->input_count, message->states[i].input, i);
+        if (port == graph->input_count)
+            continue;
+        const struct inf_value *value = &graph->values[graph->inputs[port].value];
+        if (value->dtype != INF_DTYPE_BYTES && inf_shape_bytes(&value->shape, value->dtype, &bytes))
+            sum += bytes;
+    }
+    return INF_MAX(sum, UINT64_C(1));
+}
+
 enum inf_code inf_service_session_open(struct inf_service *service, struct inf_request *request,
                                        struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -48,6 +68,9 @@ enum inf_code inf_service_session_open(struct inf_service *service, struct inf_r
     enum inf_code code = INF_OK;
     if (message->model_name[0] != '\0')
         code = find_state_pairs(service, request->caller, message, &served, fault);
+    if (code == INF_OK)
+        code = inf_service_claim_memory(service, count_state_bytes(served, message), "the session",
+                                        &fault->err);
     if (code == INF_OK)
         code = inf_session_open(request->sessions, message, &fault->err);
     inf_served_unref(&served);

@@ -11,6 +11,7 @@
 #include "daemon/load/load_order.h"
 #include "daemon/model/devices.h"
 #include "daemon/store/evict.h"
+#include "daemon/store/idle.h"
 #include "daemon/store/kernel_races.h"
 #include "daemon/store/room.h"
 #include "daemon/store/step_trials.h"
@@ -472,6 +473,16 @@ static void finish_load(struct inf_model_store *store, struct inf_model_entry *e
         inf_store_settle_versions(store, model);
 }
 
+// The memory of executables for new shapes may be that of idle models.
+static void finish_shapes(struct inf_model_store *store, struct inf_model_entry *entry,
+                          struct inf_load_job *job, struct inf_load_event *event) INF_ON_LOOP
+{
+    (void)entry;
+    (void)job;
+    (void)event;
+    inf_store_keep_limit(store, inf_clock_ns());
+}
+
 // Unloads a version whose files were removed from the repository. If the repository has others, one
 // of them takes its place.
 static void finish_deletion(struct inf_model_store *store, struct inf_model_entry *entry,
@@ -502,7 +513,7 @@ static const struct {
     [INF_LOAD_JOB_STEPS] = {.finish = finish_steps, .internal = true},
     [INF_LOAD_JOB_JOIN] = {.finish = finish_join, .internal = true},
     [INF_LOAD_JOB_SAVE_DECISION] = {.finish = NULL, .internal = true},
-    [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = NULL, .internal = true},
+    [INF_LOAD_JOB_SAVE_SHAPES] = {.finish = finish_shapes, .internal = true},
     [INF_LOAD_JOB_SAVE_PLAN] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_USES] = {.finish = NULL, .internal = true},
     [INF_LOAD_JOB_SAVE_HANG] = {.finish = NULL, .internal = true},

@@ -34,14 +34,30 @@ uint64_t inf_store_last_use_ns(const struct inf_served *served)
     return used_ns;
 }
 
+// Tells the workers how much memory a request may add: what is free, and what idle models have.
+static void publish_room(struct inf_model_store *store, uint64_t idle_bytes)
+{
+    const struct inf_memory_budget *budget = store->budget;
+    uint64_t used = inf_memory_budget_used(budget), limit = budget->limit_bytes;
+    uint64_t room = idle_bytes + (used < limit ? limit - used : 0);
+    atomic_store(&store->arena_budget.room_bytes, limit == 0 ? 0 : INF_MAX(room, UINT64_C(1)));
+}
+
 uint64_t inf_store_count_models(struct inf_model_store *store)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < store->table.count; i++)
-        if (store->table.entries[i]->served != NULL)
-            bytes += inf_store_count_bytes(store->table.entries[i]->served);
-    if (store->budget != NULL)
+    uint64_t bytes = 0, idle = 0;
+    for (uint32_t i = 0; i < store->table.count; i++) {
+        const struct inf_model_entry *entry = store->table.entries[i];
+        if (entry->served == NULL)
+            continue;
+        uint64_t own = inf_store_count_bytes(entry->served);
+        bytes += own;
+        idle += inf_store_may_unload(entry) && !inf_store_is_busy(entry) ? own : 0;
+    }
+    if (store->budget != NULL) {
         store->budget->used[INF_MEMORY_MODELS] = bytes;
+        publish_room(store, idle);
+    }
     return bytes;
 }
 

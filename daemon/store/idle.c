@@ -22,9 +22,7 @@
 // How often the use of models is kept for the next start.
 #define USES_PERIOD_NS (300000 * INF_NS_PER_MS)
 
-// Unloads models that nothing uses until the loaded models fit into model_bytes_max and the daemon
-// into its budget, or until no more model can be unloaded.
-static void keep_limit(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP
+void inf_store_keep_limit(struct inf_model_store *store, uint64_t now_ns)
 {
     uint64_t bytes = inf_store_count_models(store), excess = 0;
     const struct inf_store_cause own = {"model_bytes_max", &store->counts.unloaded_memory};
@@ -56,7 +54,7 @@ uint64_t inf_model_store_relieve(struct inf_model_store *store, uint64_t now_ns)
 uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now_ns)
 {
     uint64_t next_ns = UINT64_MAX;
-    keep_limit(store, now_ns);
+    inf_store_keep_limit(store, now_ns);
     for (uint32_t i = 0; i < store->table.count; i++) {
         struct inf_model_entry *entry = store->table.entries[i];
         if (!inf_store_may_unload(entry) || entry->served->config.idle_unload_ms == 0)

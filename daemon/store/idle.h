@@ -16,4 +16,8 @@ bool inf_store_is_idle(const struct inf_model_store *store, const char *name,
 bool inf_store_wake(struct inf_model_store *store, const char *name,
                     const char *version) INF_NODISCARD INF_ON_LOOP;
 
+// Unloads models that nothing uses until the loaded models fit into model_bytes_max and the daemon
+// into its budget, or until no more model can be unloaded.
+void inf_store_keep_limit(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
+
 #endif

@@ -29,6 +29,8 @@
 // The share of the limit by which the moment of a load may exceed the limit.
 #define PEAK_SHARE 16
 #define MIB        (1024.0 * 1024.0)
+// After a claim that failed, models are not counted for this time.
+#define CLAIM_PAUSE_NS (20 * INF_NS_PER_MS)
 
 static void stop_leaving(struct inf_model_store *store)
 {
@@ -172,4 +174,48 @@ void inf_store_release_room(struct inf_model_store *store)
 {
     if (store->budget != NULL)
         store->budget->used[INF_MEMORY_LOADING] = 0;
+}
+
+// Says what was wanted, what is free, and what holds the memory.
+static enum inf_code refuse_claim(const struct inf_memory_budget *budget, uint64_t bytes,
+                                  const char *what, struct inf_error *err)
+{
+    char held[256];
+    size_t length = 0;
+    uint64_t used = inf_memory_budget_used(budget);
+    held[0] = '\0';
+    for (enum inf_memory_use use = 0; use < INF_MEMORY_USES; use++)
+        if (budget->used[use] > 0 && length < sizeof held)
+            length += (size_t)snprintf(held + length, sizeof held - length, "%s%s %.1f MiB",
+                                       length > 0 ? ", " : "", inf_memory_use_name(use),
+                                       (double)budget->used[use] / MIB);
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                           "%s wants %.1f MiB, %.1f MiB of memory_max = %.1f MiB are free: %s",
+                           what, (double)bytes / MIB,
+                           (double)(budget->limit_bytes - INF_MIN(used, budget->limit_bytes)) / MIB,
+                           (double)budget->limit_bytes / MIB, held);
+}
+
+enum inf_code inf_model_store_claim_memory(struct inf_model_store *store, uint64_t bytes,
+                                           const char *what, struct inf_error *err)
+{
+    const struct inf_store_cause cause = {"memory_max", &store->counts.unloaded_memory};
+    if (store->budget == NULL || inf_memory_budget_excess(store->budget, bytes) == 0)
+        return INF_OK;
+    uint64_t now_ns = inf_clock_ns();
+    // What was counted a moment ago holds, so that a client that asks again and again costs little.
+    if (now_ns - store->claim_failed_ns >= CLAIM_PAUSE_NS) {
+        (void)inf_store_count_models(store);
+        uint64_t excess = inf_memory_budget_excess(store->budget, bytes);
+        // Nothing is unloaded for what does not fit in any case.
+        if (excess > 0 && count_idle(store) >= excess) {
+            (void)inf_store_evict(store, excess, now_ns, &cause);
+            (void)inf_store_count_models(store);
+        }
+    }
+    if (inf_memory_budget_excess(store->budget, bytes) == 0)
+        return INF_OK;
+    if (now_ns - store->claim_failed_ns >= CLAIM_PAUSE_NS)
+        store->claim_failed_ns = now_ns;
+    return refuse_claim(store->budget, bytes, what, err);
 }

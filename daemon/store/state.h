@@ -28,6 +28,7 @@ struct inf_model_store {
     // How much models were used, when that was kept last; and when that was (0: at the start).
     struct inf_model_use_counts use_counts;
     uint64_t uses_kept_ns;
+    uint64_t claim_failed_ns;     // last time at which a claim of memory was refused
     struct inf_plan_cache *plans; // used by the loader thread only
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // placement rules for future loads

@@ -261,6 +261,15 @@ void inf_model_store_refresh(struct inf_model_store *store, const char *name,
 // UINT64_MAX: after the next load has ended.
 uint64_t inf_model_store_unload_idle(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;
 
+// Makes sure that the budget of memory has room for `bytes` that a client wants for `what`, such as
+// "region". Unloads models that nothing uses if that makes room. Takes the same time however many
+// models there are, unless memory is short.
+//
+// INF_EXHAUSTED  (HOST_OOM) there is no room; the text says what holds the memory.
+enum inf_code inf_model_store_claim_memory(struct inf_model_store *store, uint64_t bytes,
+                                           const char *what,
+                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Unloads some models that nothing uses, because memory is short on the machine. Returns the bytes
 // of the unloaded models.
 uint64_t inf_model_store_relieve(struct inf_model_store *store, uint64_t now_ns) INF_ON_LOOP;

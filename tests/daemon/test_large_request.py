@@ -111,6 +111,34 @@ class LargeRequest(unittest.TestCase):
                 client.infer('c', {'x': picture}, timeout=600)
             self.assertLess(time.monotonic() - begin, LIMIT_MS / 1000)
 
+    def test_what_memory_max_leaves_no_room_for_is_refused(self):
+        server = Server(backends='ref', race='never', memory_max=200 * MIB)
+        write_convolutions(server.models / 'c')
+        server.start()
+        self.addCleanup(server.stop)
+        small = numpy.zeros((1, 3, 8, 8), numpy.float32)
+        with inferd.Client(server.socket) as client:
+            client.infer('c', {'x': small})
+            picture = client.empty(SHAPE)
+            with self.assertRaisesRegex(
+                inferd.Error, r'take \d+ bytes, memory_max leaves \d+; inferctl status'
+            ) as failed:
+                client.infer('c', {'x': picture}, timeout=60)
+            self.assertEqual(failed.exception.code, 'RESOURCE_EXHAUSTED')
+            self.assertEqual(failed.exception.reason, 'HOST_OOM')
+            # What was compiled before goes on.
+            client.infer('c', {'x': small})
+
+        full = Server(backends='ref', memory_max=1 * MIB)
+        full.start()
+        self.addCleanup(full.stop)
+        with inferd.Client(full.socket) as client:
+            with self.assertRaisesRegex(
+                inferd.Error, r'the session wants .* 0.0 MiB of memory_max = 1.0 MiB are free: '
+            ) as failed:
+                client.session({'y': 'x'})
+            self.assertEqual(failed.exception.reason, 'HOST_OOM')
+
     def resident(self, server, name='VmRSS'):
         status = Path(f'/proc/{server.process.pid}/status').read_text()
         return int(status.split(f'{name}:')[1].split()[0]) << 10

@@ -19,6 +19,7 @@ void inf_arena_budget_init(struct inf_arena_budget *budget, uint64_t bytes_max)
     *budget = (struct inf_arena_budget){.entries = NULL};
     atomic_init(&budget->bytes_max, bytes_max);
     atomic_init(&budget->request_bytes_max, 0);
+    atomic_init(&budget->room_bytes, 0);
     inf_mutex_init(&budget->mutex);
     inf_cond_init(&budget->changed);
 }
@@ -70,6 +71,11 @@ void inf_arena_budget_add(struct inf_arena_budget *budget, struct inf_arena_entr
     entry->next = budget->entries;
     budget->entries = entry;
     entry->is_listed = true;
+    // Until the owner of the budget counts again.
+    uint64_t room_bytes = atomic_load(&budget->room_bytes);
+    if (room_bytes != 0)
+        atomic_store(&budget->room_bytes,
+                     room_bytes > entry->bytes ? room_bytes - entry->bytes : 1);
     uint64_t search = ++budget->searches;
     struct inf_arena_entry *oldest;
     while ((oldest = take_oldest(budget, entry, search)) != NULL) {

@@ -35,7 +35,9 @@ struct inf_arena_entry {
 struct inf_arena_budget {
     _Atomic uint64_t bytes_max;         // of each user; 0: no bound
     _Atomic uint64_t request_bytes_max; // intermediate results of one request; 0: no bound
-    struct inf_mutex mutex;             // guards the fields below
+    // What memory_max leaves for further executables, as far as known; 0: no bound.
+    _Atomic uint64_t room_bytes;
+    struct inf_mutex mutex; // guards the fields below
     struct inf_cond changed;
     struct inf_arena_entry *entries;
     uint64_t searches;

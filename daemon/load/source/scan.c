@@ -34,7 +34,7 @@ static bool is_unchanged(const struct inf_scan_known *known,
 
 // Says what the load of a model will do. `found` is the result of finding it and of reading its
 // settings, and *err the reason if one of them failed.
-static enum inf_scan_outcome foresee(const struct inf_load_options *options, const char *name,
+static enum inf_scan_outcome foresee_load(const struct inf_load_options *options, const char *name,
                                      const struct inf_scan_known *known,
                                      const struct inf_model_location *location, enum inf_code found,
                                      struct inf_error *err) INF_MAY_BLOCK
@@ -90,7 +90,7 @@ static void look_at_model(const struct inf_load_options *options, struct inf_loa
         inf_model_config_init(&config);
     if (scan->report != NULL) {
         enum inf_scan_outcome outcome =
-            foresee(options, name, find_known(scan, name), &location, code, &err);
+            foresee_load(options, name, find_known(scan, name), &location, code, &err);
         add_row(scan->report, name, outcome, outcome == INF_SCAN_REFUSED ? err.text : "");
     }
     inf_model_location_fini(&location);

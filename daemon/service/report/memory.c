@@ -33,6 +33,13 @@ void inf_service_update_memory(struct inf_service *service)
     budget->used[INF_MEMORY_REQUESTS] = inf_quota_total(options->quota, INF_QUOTA_REQUEST_BYTES);
 }
 
+enum inf_code inf_service_claim_memory(struct inf_service *service, uint64_t bytes,
+                                       const char *what, struct inf_error *err)
+{
+    inf_service_update_memory(service);
+    return inf_model_store_claim_memory(service->options.store, bytes, what, err);
+}
+
 enum inf_code inf_service_memory_info(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {

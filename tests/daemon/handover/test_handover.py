@@ -36,6 +36,7 @@ from raw_client import (
 )
 
 F_SEAL_WRITE = 8
+EXHAUSTED, HOST_OOM = 8, 25
 
 
 class Handover(HandoverCase):
@@ -154,6 +155,19 @@ class Handover(HandoverCase):
             frame = client.call('ModelInferRequest', ask(outputs=outputs), ONES)
             self.assertEqual(frame.flags, FINAL, frame.flags & ERROR_FLAG and frame.status())
             self.assertEqual(struct.unpack('<3f', memory[4096:4108]), (12.0,) * 3)
+
+    def test_a_region_beyond_the_memory_of_the_daemon_is_refused(self):
+        self.start('--memory-max=1073741824')
+        client = self.kept()
+        size = 1 << 30
+        client.send(TYPES['MEM_ALLOC'], 50, encode('MemAlloc', {'region_id': 9, 'size': size}))
+        frame = client.next()
+        self.check_failure(frame, HOST_OOM, EXHAUSTED)
+        self.assertRegex(frame.status()['message'], r'the region wants 1024.0 MiB, \d+\.\d MiB of ')
+        client.send(TYPES['MEM_ALLOC'], 51, encode('MemAlloc', {'region_id': 9, 'size': 8192}))
+        frame = client.next()
+        self.assertEqual((frame.type, len(frame.fds)), (TYPES['MEM_REGISTERED'], 1))
+        os.close(frame.fds[0])
 
     def test_a_region_without_a_record(self):
         """A process that is killed between storing a region and recording it leaves the descriptor.

@@ -483,3 +483,47 @@ Test(model_store_room, room_that_is_granted_late_does_not_count_twice)
     cr_expect_eq(budget.used[INF_MEMORY_LOADING], 0);
     inf_model_store_destroy(&store);
 }
+
+Test(model_store_room, clients_get_memory_at_the_cost_of_idle_models_only)
+{
+    inf_role_enter_loop();
+    struct inf_memory_budget budget = {.limit_bytes = 100 * MIB};
+    struct inf_error err = {0};
+    make_version("a", "1", KNOWN);
+    make_version("b", "1", KNOWN);
+    struct inf_model_store *store = make_governed_store(&budget);
+    load_model(store, "a", 1);
+    (void)next_end(store);
+    load_model(store, "b", 2);
+    (void)next_end(store);
+    uint64_t one = row_of(store, "a").memory_bytes;
+    struct inf_served *held = find_model(store, "a");
+    budget.used[INF_MEMORY_MODELS] = 2 * one;
+    // What fits takes nothing from models, what never fits neither.
+    cr_expect_eq(inf_model_store_claim_memory(store, 100 * MIB - 2 * one, "x", &err), INF_OK);
+    cr_expect_eq(inf_model_store_claim_memory(store, 100 * MIB, "the region", &err), INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_HOST_OOM);
+    cr_expect(strstr(err.text, "the region wants 100.0 MiB, ") != NULL, "%s", err.text);
+    cr_expect(strstr(err.text, " of memory_max = 100.0 MiB are free: models ") != NULL, "%s",
+              err.text);
+    cr_expect_eq(row_of(store, "b").state, INF_MODEL_READY);
+    usleep(30000); // models are not counted again for a while
+    cr_expect_eq(inf_model_store_claim_memory(store, 100 * MIB - one, "x", &err), INF_OK, "%s",
+                 err.text);
+    cr_expect_eq(row_of(store, "b").state, INF_MODEL_IDLE);
+    cr_expect_eq(row_of(store, "a").state, INF_MODEL_READY);
+    cr_expect_eq(inf_model_store_counts(store).unloaded_memory, 1u);
+    // Sessions hold all memory, and the only model is in use.
+    budget.used[INF_MEMORY_SESSIONS] = 100 * MIB;
+    cr_expect_eq(inf_model_store_claim_memory(store, 1, "the session", &err), INF_EXHAUSTED);
+    cr_expect(strstr(err.text, "0.0 MiB of memory_max = 100.0 MiB are free") != NULL, "%s",
+              err.text);
+    cr_expect(strstr(err.text, "sessions 100.0 MiB") != NULL, "%s", err.text);
+    budget.limit_bytes = 0;
+    cr_expect_eq(inf_model_store_claim_memory(store, UINT64_MAX, "x", &err), INF_OK);
+    inf_served_unref(&held);
+    inf_model_store_destroy(&store);
+    store = make_governed_store(NULL);
+    cr_expect_eq(inf_model_store_claim_memory(store, UINT64_MAX, "x", &err), INF_OK);
+    inf_model_store_destroy(&store);
+}
