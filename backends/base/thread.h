@@ -54,8 +54,8 @@ void inf_cond_signal(struct inf_cond *cond);
 void inf_cond_broadcast(struct inf_cond *cond);
 
 // Blocks all signals in the calling thread, except those of crashes, and so in threads that it
-// starts, and stores the previous signal mask in *before. Threads that libraries start need this: only the thread of the
-// event loop handles signals.
+// starts, and stores the previous signal mask in *before. Threads that libraries start need this:
+// only the thread of the event loop handles signals.
 void inf_thread_block_signals(sigset_t *before);
 // Restores the mask that inf_thread_block_signals() stored.
 void inf_thread_restore_signals(const sigset_t *before);

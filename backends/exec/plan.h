@@ -78,7 +78,8 @@ void inf_plan_destroy(struct inf_plan **plan);
 enum inf_code inf_plan_check_bytes(const struct inf_plan *plan, uint64_t bytes_max,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Fails if the intermediate results need more than `room_bytes`, what memory_max leaves; 0: no bound.
+// Fails if the intermediate results need more than `room_bytes`, what memory_max leaves; 0: no
+// bound.
 //
 // INF_EXHAUSTED  (HOST_OOM) the text has both numbers.
 enum inf_code inf_plan_check_room(const struct inf_plan *plan, uint64_t room_bytes,

@@ -24,7 +24,7 @@ int inf_load_rank_compare(const struct inf_load_rank *a, const struct inf_load_r
 // model. `queue` must not be empty.
 struct inf_load_job **inf_load_order_choose(struct inf_load_job **queue, uint64_t now_ns);
 
-// Returns the time at which the first job of a queue runs that is put off; UINT64_MAX: there is none.
+// Returns the time at which the first job of a queue runs that is put off; UINT64_MAX: none is.
 uint64_t inf_load_order_next_ns(const struct inf_load_job *queue);
 
 #endif

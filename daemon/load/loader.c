@@ -360,8 +360,8 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
     return *job != NULL || *retired != NULL;
 }
 
-// Puts off a load of changing files of the repository, whose model would be loaded in part, and then
-// again. Returns false if the job runs now.
+// Puts off a load of files of the repository that change: their model would be loaded in part, and
+// then again. Returns false if the job runs now.
 //
 // Files that changed less than settle_ms ago are looked at again when they would have settled. If
 // they have changed meanwhile, the repository watch reports when they have settled

@@ -36,9 +36,9 @@ void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 // nothing waits, and are not put off. Never blocks.
 void inf_loader_want(struct inf_loader *loader, const char *name);
 
-// Returns true if a load of the model `name` from the repository, for which no admin asked, is still
-// queued and not running, and nothing of the model is served or idle: another one would do the same.
-// If `settled` is true, its files need not be waited for. Never blocks.
+// Returns true if a load of the model `name` from the repository, for which no admin asked, is
+// still queued and not running, and nothing of the model is served or idle: another load would do
+// the same. If `settled` is true, its files need not be waited for. Never blocks.
 bool inf_loader_has_first_load(struct inf_loader *loader, const char *name, bool settled);
 
 // Notes for the next start that a run of a model does not end, because the service manager will

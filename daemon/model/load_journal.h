@@ -19,7 +19,8 @@
 struct inf_load_journal;
 
 // Reads DIRECTORY/loads.db and the notes in DIRECTORY/crashes.db, if they exist. If `directory` is
-// NULL, nothing is remembered after the process ends. Faults of the file are logged as a warning. The caller closes *out_journal.
+// NULL, nothing is remembered after the process ends. Faults of the file are logged as a warning.
+// The caller closes *out_journal.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_load_journal_open(struct inf_load_journal **out_journal, const char *directory,

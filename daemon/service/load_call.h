@@ -20,11 +20,6 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
 // If the job still changes something persistent, the load is freed when the job has ended.
 void inf_service_release_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
 
-// If a reload waits for an event, fills service->reply.reload_reply with what it has changed and
-// with the report of the event. Returns false otherwise.
-bool inf_service_fill_reload(struct inf_service *service,
-                             const struct inf_load_event *event) INF_ON_LOOP;
-
 // Frees a load, whatever its job does.
 void inf_service_free_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
 

@@ -14,11 +14,6 @@
 #include "daemon/service/load_call.h"
 #include "proto/core/utf8.h"
 
-// Most bytes of names and reasons in a reply; more would not fit into the metadata of a frame.
-#define REPLY_TEXT_BYTES (INF_LIMIT_META_BYTES / 2)
-// What an entry of a reply takes beside its texts, with its outcome.
-#define REPLY_ENTRY_BYTES 24u
-
 // Returns whether a flag has different values in two configurations. Writes the value of the second
 // configuration to `value`, in the form of a configuration file.
 static bool flag_differs(const struct inf_flag *flag, const struct inf_config *before,
@@ -107,33 +102,4 @@ enum inf_code inf_service_repository_reload(struct inf_service *service,
     service->reload = service->loads; // the call that has just begun
     service->reload->is_reload = true;
     return INF_OK;
-}
-
-bool inf_service_fill_reload(struct inf_service *service, const struct inf_load_event *event)
-{
-    struct inf_reload_reply *reply = &service->reply.reload_reply;
-    const struct inf_load *load = service->loads;
-    size_t text_bytes = 0;
-    while (load != NULL && load->token != event->token)
-        load = load->next;
-    if (load == NULL || !load->is_reload)
-        return false;
-    *reply = (struct inf_reload_reply){.entries = service->reload_entries,
-                                       .changed = load->changes.live,
-                                       .need_restart = load->changes.restart,
-                                       .config_error = load->changes.error};
-    // Without a repository there is no report.
-    const uint32_t count = event->report != NULL ? event->report->count : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct inf_scan_row *row = &event->report->rows[i];
-        text_bytes += strlen(row->name) + strlen(row->reason) + REPLY_ENTRY_BYTES;
-        if (reply->count == INF_SERVICE_MODELS_MAX || text_bytes > REPLY_TEXT_BYTES)
-            break;
-        reply->entries[reply->count++] =
-            (struct inf_reload_entry){.name = row->name,
-                                      .outcome = inf_scan_outcome_name(row->outcome),
-                                      .reason = row->reason};
-    }
-    reply->left_out = count - reply->count;
-    return true;
 }

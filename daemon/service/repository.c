@@ -2,6 +2,7 @@
 // RepositoryIndex, RepositoryModelLoad and RepositoryModelUnload: lists, loads and unloads models.
 // Also implements the calls that wait for jobs of the store.
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/base/clock.h"
 #include "daemon/service/events.h"
@@ -9,6 +10,12 @@
 #include "daemon/service/limits.h"
 #include "daemon/service/load_call.h"
 #include "daemon/service/model_wait.h"
+
+// Most bytes of names and reasons in the reply of a reload; more would not fit into the metadata of
+// a frame.
+#define REPLY_TEXT_BYTES (INF_LIMIT_META_BYTES / 2)
+// What an entry of such a reply takes beside its texts, with its outcome.
+#define REPLY_ENTRY_BYTES 24u
 
 static const char *const state_names[] = {
     [INF_MODEL_LOADING] = "LOADING", [INF_MODEL_WARMING] = "WARMING",
@@ -183,6 +190,35 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     return true;
 }
 
+// If a reload waits for an event, fills service->reply.reload_reply with what it has changed and
+// with the report of the event. Returns false otherwise.
+static bool fill_reload(struct inf_service *service, const struct inf_load_event *event) INF_ON_LOOP
+{
+    struct inf_reload_reply *reply = &service->reply.reload_reply;
+    const struct inf_load *load = service->loads;
+    size_t text_bytes = 0;
+    while (load != NULL && load->token != event->token)
+        load = load->next;
+    if (load == NULL || !load->is_reload)
+        return false;
+    *reply = (struct inf_reload_reply){.models.entries = service->model_entries,
+                                       .changed = load->changes.live,
+                                       .need_restart = load->changes.restart,
+                                       .config_error = load->changes.error};
+    // Without a repository there is no report.
+    const uint32_t count = event->report != NULL ? event->report->count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_scan_row *row = &event->report->rows[i];
+        text_bytes += strlen(row->name) + strlen(row->reason) + REPLY_ENTRY_BYTES;
+        if (reply->models.count == INF_SERVICE_MODELS_MAX || text_bytes > REPLY_TEXT_BYTES)
+            break;
+        reply->models.entries[reply->models.count++] = (struct inf_model_index_entry){
+            .name = row->name, .state = inf_scan_outcome_name(row->outcome), .reason = row->reason};
+    }
+    reply->left_out = count - reply->models.count;
+    return true;
+}
+
 enum inf_code inf_service_load_result(struct inf_service *service,
                                       const struct inf_load_event *event, struct inf_answer *answer,
                                       struct inf_fault *fault)
@@ -198,7 +234,7 @@ enum inf_code inf_service_load_result(struct inf_service *service,
         answer->kind = INF_MESSAGE_LOAD_PROGRESS;
         return INF_OK;
     }
-    if (event->err.code == INF_OK && inf_service_fill_reload(service, event))
+    if (event->err.code == INF_OK && fill_reload(service, event))
         answer->kind = INF_MESSAGE_RELOAD_REPLY;
     if (event->err.code == INF_OK)
         return INF_OK;

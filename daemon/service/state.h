@@ -122,7 +122,6 @@ struct inf_service {
     union inf_message reply;
     struct inf_model_row *model_rows; // array of INF_SERVICE_MODELS_MAX elements, for answers
     struct inf_model_index_entry *model_entries;
-    struct inf_reload_entry reload_entries[INF_SERVICE_MODELS_MAX];
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
     struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];

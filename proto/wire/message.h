@@ -206,14 +206,10 @@ struct inf_model_index {
     struct inf_model_index_entry *entries;
 };
 
-// What a reload does with one model.
-struct inf_reload_entry {
-    const char *name, *outcome, *reason;
-};
+// What a reload does: of each model `name`, `reason`, and as `state` what becomes of it.
 struct inf_reload_reply {
-    uint32_t count, left_out;
-    struct inf_reload_entry
-        *entries; // owned by the scratch (decoded) or the caller (to be encoded)
+    struct inf_model_index models;
+    uint32_t left_out;
     // Names of changed settings with commas between: those that took effect, those that need a
     // restart; and why the configuration was not applied.
     const char *changed, *need_restart, *config_error;

@@ -88,17 +88,16 @@ const struct inf_message_codec inf_codec_model_unload_request = {
     .encode = encode_unload,
 };
 
-static enum inf_code decode_index(union inf_message *message, const void *from,
-                                  struct inf_scratch *scratch, struct inf_error *err)
+// Decodes the rows of a list of models.
+static enum inf_code decode_models(struct inf_model_index *index, wire_entry *const *models,
+                                   size_t count, struct inf_scratch *scratch, struct inf_error *err)
 {
-    const Inference__RepositoryIndexResponse *wire = from;
-    struct inf_model_index *index = &message->model_index;
-    index->count = (uint32_t)wire->n_models;
-    index->entries = inf_scratch_array(scratch, wire->n_models, sizeof *index->entries, err);
+    index->count = (uint32_t)count;
+    index->entries = inf_scratch_array(scratch, count, sizeof *index->entries, err);
     if (index->entries == NULL)
         return INF_EXHAUSTED;
-    for (size_t i = 0; i < wire->n_models; i++) {
-        const wire_entry *entry = wire->models[i];
+    for (size_t i = 0; i < count; i++) {
+        const wire_entry *entry = models[i];
         index->entries[i] = (struct inf_model_index_entry){
             .name = entry->name,
             .version = entry->version,
@@ -115,6 +114,13 @@ static enum inf_code decode_index(union inf_message *message, const void *from,
     return INF_OK;
 }
 
+static enum inf_code decode_index(union inf_message *message, const void *from,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    const Inference__RepositoryIndexResponse *wire = from;
+    return decode_models(&message->model_index, wire->models, wire->n_models, scratch, err);
+}
+
 static void encode_entry(wire_entry *wire, const struct inf_model_index_entry *entry)
 {
     wire->name = inf_wire_text(entry->name);
@@ -129,19 +135,24 @@ static void encode_entry(wire_entry *wire, const struct inf_model_index_entry *e
     wire->labels = inf_wire_text(entry->labels);
 }
 
+// Encodes the rows of a list of models. Returns NULL if the scratch is exhausted.
+static wire_entry **encode_models(const struct inf_model_index *index, struct inf_scratch *scratch,
+                                  struct inf_error *err)
+{
+    wire_entry **models = inf_wire_list(
+        &inference__repository_index_response__model_index__descriptor, index->count, scratch, err);
+    for (uint32_t i = 0; models != NULL && i < index->count; i++)
+        encode_entry(models[i], &index->entries[i]);
+    return models;
+}
+
 static enum inf_code encode_index(const union inf_message *message, void *to,
                                   struct inf_scratch *scratch, struct inf_error *err)
 {
-    const struct inf_model_index *index = &message->model_index;
     Inference__RepositoryIndexResponse *wire = to;
-    wire->n_models = index->count;
-    wire->models = inf_wire_list(&inference__repository_index_response__model_index__descriptor,
-                                 index->count, scratch, err);
-    if (wire->models == NULL)
-        return INF_EXHAUSTED;
-    for (uint32_t i = 0; i < index->count; i++)
-        encode_entry(wire->models[i], &index->entries[i]);
-    return INF_OK;
+    wire->n_models = message->model_index.count;
+    wire->models = encode_models(&message->model_index, scratch, err);
+    return wire->models != NULL ? INF_OK : INF_EXHAUSTED;
 }
 
 const struct inf_message_codec inf_codec_model_index = {
@@ -215,19 +226,11 @@ static enum inf_code decode_reload(union inf_message *message, const void *from,
 {
     const Inference__RepositoryReloadResponse *wire = from;
     struct inf_reload_reply *reply = &message->reload_reply;
-    *reply = (struct inf_reload_reply){.count = (uint32_t)wire->n_models,
-                                       .left_out = wire->left_out,
-                                       .changed = wire->changed_settings,
-                                       .need_restart = wire->restart_settings,
-                                       .config_error = wire->config_error};
-    reply->entries = inf_scratch_array(scratch, wire->n_models, sizeof *reply->entries, err);
-    if (reply->entries == NULL)
-        return INF_EXHAUSTED;
-    for (size_t i = 0; i < wire->n_models; i++)
-        reply->entries[i] = (struct inf_reload_entry){.name = wire->models[i]->name,
-                                                      .outcome = wire->models[i]->outcome,
-                                                      .reason = wire->models[i]->reason};
-    return INF_OK;
+    reply->left_out = wire->left_out;
+    reply->changed = wire->changed_settings;
+    reply->need_restart = wire->restart_settings;
+    reply->config_error = wire->config_error;
+    return decode_models(&reply->models, wire->models, wire->n_models, scratch, err);
 }
 
 static enum inf_code encode_reload(const union inf_message *message, void *to,
@@ -239,17 +242,9 @@ static enum inf_code encode_reload(const union inf_message *message, void *to,
     wire->changed_settings = inf_wire_text(reply->changed);
     wire->restart_settings = inf_wire_text(reply->need_restart);
     wire->config_error = inf_wire_text(reply->config_error);
-    wire->n_models = reply->count;
-    wire->models =
-        inf_wire_list(&inference__reloaded_model__descriptor, reply->count, scratch, err);
-    if (wire->models == NULL)
-        return INF_EXHAUSTED;
-    for (uint32_t i = 0; i < reply->count; i++) {
-        wire->models[i]->name = inf_wire_text(reply->entries[i].name);
-        wire->models[i]->outcome = inf_wire_text(reply->entries[i].outcome);
-        wire->models[i]->reason = inf_wire_text(reply->entries[i].reason);
-    }
-    return INF_OK;
+    wire->n_models = reply->models.count;
+    wire->models = encode_models(&reply->models, scratch, err);
+    return wire->models != NULL ? INF_OK : INF_EXHAUSTED;
 }
 
 const struct inf_message_codec inf_codec_reload_reply = {

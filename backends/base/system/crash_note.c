@@ -6,11 +6,11 @@
 //   the crashed thread has a key            -> its key is noted
 //   it has none, and one thread has a key   -> that key is noted: a thread of a library or a driver
 //                                              computed for this thread
-//   several threads have keys               -> nothing is noted, because the guilty one is not known
+//   several threads have keys               -> nothing is noted: the guilty one is not known
 //
-// The handler restores the handler that was there before it does anything else. For a fault of an
-// instruction, returning executes the instruction again, so that the earlier handler (a sanitizer's)
-// or the default action follows, with its core dump. abort() and raise() send the signal once, so
+// The handler first restores the handler that was there before. For a fault of an instruction,
+// returning executes the instruction again, so that the earlier handler (a sanitizer's) or the
+// default action follows, with its core dump. abort() and raise() send the signal once, so
 // the handler sends it again. A stack that overflowed has no room for the handler: no note then.
 #include "backends/base/system/crash_note.h"
 

@@ -70,7 +70,7 @@ struct inf_cpu_crew {
     // inf_cpu_core_set_give_way() returned true.
     bool (*help)(void *context, size_t worker);
     void *context;
-    uint32_t most; // the most helpers of the crew
+    uint32_t most;    // the most helpers of the crew
     uint64_t run_key; // what the leader computes (inf_crash_note_key()); guarded by the mutex
 
     atomic_uint working; // helpers that count for the share of the run

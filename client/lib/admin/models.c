@@ -307,19 +307,19 @@ static enum inf_code copy_report(void *context, const union inf_message *message
     const struct inf_reload_reply *reply = &message->reload_reply;
     // One allocation holds the report and its rows.
     inferd_reload_report *report =
-        calloc(1, sizeof *report + (size_t)reply->count * sizeof report->rows[0]);
+        calloc(1, sizeof *report + (size_t)reply->models.count * sizeof report->rows[0]);
     if (report == NULL)
         return inf_client_question_fail_memory(err);
     report->rows = (inferd_reload_row *)(report + 1);
-    report->count = reply->count;
+    report->count = reply->models.count;
     report->left_out = reply->left_out;
     INF_COPY_TEXT(report->changed_settings, reply->changed);
     INF_COPY_TEXT(report->restart_settings, reply->need_restart);
     INF_COPY_TEXT(report->config_error, reply->config_error);
-    for (uint32_t i = 0; i < reply->count; i++) {
-        INF_COPY_TEXT(report->rows[i].model, reply->entries[i].name);
-        INF_COPY_TEXT(report->rows[i].outcome, reply->entries[i].outcome);
-        INF_COPY_TEXT(report->rows[i].reason, reply->entries[i].reason);
+    for (uint32_t i = 0; i < reply->models.count; i++) {
+        INF_COPY_TEXT(report->rows[i].model, reply->models.entries[i].name);
+        INF_COPY_TEXT(report->rows[i].outcome, reply->models.entries[i].state);
+        INF_COPY_TEXT(report->rows[i].reason, reply->models.entries[i].reason);
     }
     free(*target);
     *target = report;

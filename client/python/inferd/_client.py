@@ -166,7 +166,7 @@ class Client(Transport):
 
     def reload(self):
         """Has the daemon read its configuration and its repository again, as SIGHUP does. Returns a
-        dict with the list 'models', each with 'name', 'outcome' ('refused', 'loading', 'removed' or
+        dict with the list 'models', each with 'name', 'state' ('refused', 'loading', 'removed' or
         'unchanged') and 'reason'; 'left_out', the number of models for which there was no room;
         'changed_settings' and 'restart_settings', names with commas between; and 'config_error',
         why the configuration was not applied. Returns before models are loaded. Needs the admin

@@ -107,9 +107,8 @@ MESSAGES = {
         100: ('version', 's'),
         101: ('delete_files', 'b'),
     },
-    'ReloadedModel': {1: ('name', 's'), 2: ('outcome', 's'), 3: ('reason', 's')},
     'RepositoryReloadResponse': {
-        1: ('models', '*ReloadedModel'),
+        1: ('models', '*ModelIndex'),
         2: ('left_out', 'u'),
         3: ('changed_settings', 's'),
         4: ('restart_settings', 's'),

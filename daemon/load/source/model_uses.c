@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each line of the record file is "NAME REQUESTS". The file is written as a whole, at most once in a
-// few minutes.
+// Each line of the record file is "NAME REQUESTS". The file is written as a whole, at most once in
+// a few minutes.
 #include "daemon/load/source/model_uses.h"
 
 #include <inttypes.h>

@@ -23,6 +23,5 @@ enum inf_code inf_quarantine_check(const struct inf_load_journal *journal,
     return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
                            "model '%s' is quarantined: the daemon ended %u times while it was "
                            "%s; inferctl load tries it again",
-                           name, INF_MAX(loads, runs),
-                           loads >= runs ? "loaded" : "run");
+                           name, INF_MAX(loads, runs), loads >= runs ? "loaded" : "run");
 }

@@ -35,9 +35,9 @@ static bool is_unchanged(const struct inf_scan_known *known,
 // Says what the load of a model will do. `found` is the result of finding it and of reading its
 // settings, and *err the reason if one of them failed.
 static enum inf_scan_outcome foresee_load(const struct inf_load_options *options, const char *name,
-                                     const struct inf_scan_known *known,
-                                     const struct inf_model_location *location, enum inf_code found,
-                                     struct inf_error *err) INF_MAY_BLOCK
+                                          const struct inf_scan_known *known,
+                                          const struct inf_model_location *location,
+                                          enum inf_code found, struct inf_error *err) INF_MAY_BLOCK
 {
     if (found != INF_OK)
         return INF_SCAN_REFUSED;

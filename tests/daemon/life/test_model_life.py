@@ -475,7 +475,7 @@ class Changes(unittest.TestCase):
         shutil.rmtree(server.models / 'm')
         with inferd.Client(server.admin) as client:
             report = client.reload()
-        self.assertEqual([(row['name'], row['outcome']) for row in report['models']],
+        self.assertEqual([(row['name'], row['state']) for row in report['models']],
                          [('bad', 'loading'), ('n', 'loading'), ('m', 'removed')])
         self.assertIn('until it is unloaded', report['models'][2]['reason'])
         server.wait_until(lambda: server.ask('n') == 20)

@@ -133,12 +133,11 @@ static void sample_models(struct inf_model_index *index)
 
 static void sample_reload(struct inf_reload_reply *reply)
 {
-    static struct inf_reload_entry entries[] = {
-        {.name = "a", .outcome = "refused", .reason = "it is in quarantine"},
-        {.name = "b", .outcome = "unchanged", .reason = ""}};
-    *reply = (struct inf_reload_reply){.count = 2,
+    static struct inf_model_index_entry entries[] = {
+        {.name = "a", .state = "refused", .reason = "it is in quarantine"},
+        {.name = "b", .state = "unchanged", .reason = ""}};
+    *reply = (struct inf_reload_reply){.models = {.count = 2, .entries = entries},
                                        .left_out = 3,
-                                       .entries = entries,
                                        .changed = "slow_ms",
                                        .need_restart = "cpu_slots,device",
                                        .config_error = "inferd.conf:2"};

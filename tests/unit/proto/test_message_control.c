@@ -243,11 +243,11 @@ Test(message_control, reload_reply_goes_round)
     SAME_TEXT(reload_reply.need_restart);
     SAME_TEXT(reload_reply.config_error);
     SAME(reload_reply.left_out);
-    cr_assert_eq(wire_round.got.reload_reply.count, 2u);
+    cr_assert_eq(wire_round.got.reload_reply.models.count, 2u);
     for (int i = 0; i < 2; i++) {
-        SAME_TEXT(reload_reply.entries[i].name);
-        SAME_TEXT(reload_reply.entries[i].outcome);
-        SAME_TEXT(reload_reply.entries[i].reason);
+        SAME_TEXT(reload_reply.models.entries[i].name);
+        SAME_TEXT(reload_reply.models.entries[i].state);
+        SAME_TEXT(reload_reply.models.entries[i].reason);
     }
 }
 

@@ -302,10 +302,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "string topic=1; uint64 after=2; bool wait=3; "},
         {&inference__flag_set_request__descriptor, "inference.FlagSetRequest",
          "string name=1; string value=2; uint32 persist=100; "},
-        {&inference__reloaded_model__descriptor, "inference.ReloadedModel",
-         "string name=1; string outcome=2; string reason=3; "},
         {&inference__repository_reload_response__descriptor, "inference.RepositoryReloadResponse",
-         "repeated ReloadedModel models=1; uint32 left_out=2; string changed_settings=3; "
+         "repeated ModelIndex models=1; uint32 left_out=2; string changed_settings=3; "
          "string restart_settings=4; string config_error=5; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
          "string stage=1; uint32 percent=2; repeated NodeReport nodes=100; "},
