@@ -389,3 +389,24 @@ Test(onnx_sizes, boxes_and_scores_are_of_the_same_pictures)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(wrong); i++)
         cr_assert_eq(run_model(wrong[i], inputs), INF_INVALID, "%zu", i);
 }
+
+// --- transforms ---
+
+// As numpy.fft.irfft() does: four points follow from the first three terms, whatever the fourth is.
+Test(onnx_sizes, terms_beyond_the_points_of_a_real_signal_do_not_count)
+{
+    static const float x[] = {2, 0, 0, 0, 4, 0, 5, 7};
+    struct inf_pb_writer writer = open_node(NULL, "DFT", "n");
+    inf_pb_put_text(&writer, 1, "axis");
+    inf_onnx_put_attr_int(&writer, "inverse", 1);
+    inf_onnx_put_attr_int(&writer, "onesided", 1);
+    inf_pb_close(&writer);
+    inf_onnx_put_int64s(&writer, "n", (int64_t[]){4}, 1);
+    inf_onnx_put_int64s(&writer, "axis", (int64_t[]){1}, 1);
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, (int64_t[]){-1, -1, -1}, 3);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, (int64_t[]){-1, -1, -1}, 3);
+    inf_pb_close(&writer);
+    load_model(&writer);
+    cr_assert_eq(run_model(&INF_SHAPE(1, 4, 2), (const void *[]){x}), INF_OK, "%s", err.text);
+    expect_output(0, &INF_SHAPE(1, 4, 1), (float[]){1.5f, -0.5f, 1.5f, -0.5f});
+}
