@@ -361,8 +361,8 @@ static enum inf_activation activation_of(const struct one_node *one)
     }
 }
 
-// Returns true if devices that compile shaders always leave the case out. They compile each form of a
-// convolution or product once for each activation, which takes llvmpipe up to a second, and the
+// Returns true if devices that compile shaders always leave the case out. They compile each form of
+// a convolution or product once for each activation, which takes llvmpipe up to a second, and the
 // activation is the last thing that a shader computes. So they run all cases without one, with relu
 // and with prelu, which has an operand of its own, and a part of the cases with each other one.
 static bool is_rare(const struct one_node *one, uint32_t number)
