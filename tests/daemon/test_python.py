@@ -352,7 +352,7 @@ class Tables(unittest.TestCase):
                 end += 1
             for number, (field, kind) in fields.items():
                 wanted = ('repeated +' if kind[0] == '*' else '') + kinds.get(
-                    kind.strip('*'), r'\w+'
+                    kind.strip('*'), r'[\w.]+'
                 )
                 self.assertRegex(text[start:end], rf'\b{wanted} +{field} *= *{number};', name)
 
