@@ -8,14 +8,14 @@
 #include "client/inferctl/cli/nearest.h"
 
 static const struct command *const commands[] = {
-    &command_status,   &command_backends, &command_devices, &command_memory,     &command_models,
-    &command_check,    &command_inspect,  &command_compile, &command_load,       &command_unload,
-    &command_infer,    &command_verify,   &command_bench,   &command_limits,     &command_explain,
-    &command_advise,   &command_place,    &command_warm,    &command_env,        &command_flags,
-    &command_profile,  &command_debug,    &command_diff,    &command_metrics,    &command_health,
-    &command_requests, &command_clients,  &command_cancel,  &command_disconnect, &command_slow,
-    &command_events,   &command_trace,    &command_report,  &command_selftest,   &command_wait,
-    &command_top,      &command_reload,
+    &command_status,  &command_backends, &command_devices, &command_memory, &command_models,
+    &command_check,   &command_inspect,  &command_compile, &command_load,   &command_reload,
+    &command_unload,  &command_infer,    &command_verify,  &command_bench,  &command_limits,
+    &command_explain, &command_advise,   &command_place,   &command_warm,   &command_env,
+    &command_flags,   &command_profile,  &command_debug,   &command_diff,   &command_metrics,
+    &command_health,  &command_requests, &command_clients, &command_cancel, &command_disconnect,
+    &command_slow,    &command_events,   &command_trace,   &command_report, &command_selftest,
+    &command_wait,    &command_top,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
