@@ -142,8 +142,8 @@ class Server:
     def log(self):
         return self.log_path.read_text()
 
-    def wait_until(self, condition):
-        end = time.monotonic() + SECONDS_MAX
+    def wait_until(self, condition, seconds_max=SECONDS_MAX):
+        end = time.monotonic() + seconds_max
         while not condition():
             assert self.process.poll() is None, self.log()
             assert time.monotonic() < end, self.log()

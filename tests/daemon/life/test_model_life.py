@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -419,22 +420,30 @@ class Changes(unittest.TestCase):
         server.wait_for_answer(8)
 
     def test_a_half_copied_model_is_loaded_once_after_a_start(self):
-        server = Server(watch_settle_ms=1000, log_level='info')
+        server = Server(watch_settle_ms=2000, log_level='info')
         place_model(server.models / 'old', 1)
-        time.sleep(1.1)
+        time.sleep(2.1)
         write_model(server.models / 'half', 2)
-        (server.models / 'half' / 'w.bin').write_bytes(weights(2)[:20])
+        copying = threading.Event()
+
+        def copy():
+            """Goes on until the model would have been loaded at the start."""
+            while not copying.wait(0.1):
+                (server.models / 'half' / 'w.bin').write_bytes(weights(2)[:20])
+
+        copier = threading.Thread(target=copy, daemon=True)
+        copier.start()
         begin = time.monotonic()
         server.start(wait=False)
         self.addCleanup(server.stop)
+        self.addCleanup(copying.set)
         self.assertEqual(server.ask('old'), 4)
         self.assertEqual(server.row('half')['state'], 'LOADING')
         asking = Asking(server.socket, 'half')
-        # A copy that goes on until the model would have been loaded at the start.
-        while time.monotonic() < begin + 2:
-            time.sleep(0.1)
-            (server.models / 'half' / 'w.bin').write_bytes(weights(2)[:30])
+        time.sleep(max(0.0, begin + 4 - time.monotonic()))
         self.assertEqual(server.row('half')['state'], 'LOADING')
+        copying.set()
+        copier.join()
         (server.models / 'half' / 'w.bin').write_bytes(weights(2))
         server.wait_for_answer(8, 'half')
         self.assertEqual(asking.stop(), [8])
