@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wraps pthreads. Calls that fail only by misuse abort on failure. Threads start with all signals
-// blocked, because the event loop handles signals.
+// blocked, except those of crashes, because the event loop handles signals.
 #include "backends/base/thread.h"
 
 #include <assert.h>
@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "backends/base/system/crash_note.h"
 
 #define GIVE_WAY_NICE 10
 // time slice of background threads: the longest that the kernel allows
@@ -106,12 +108,11 @@ static void *run_body(void *raw)
 
 void inf_thread_block_signals(sigset_t *before)
 {
-    // A fault ends the process at once if its signal is blocked, without a handler.
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     sigset_t all;
     sigfillset(&all);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(faults); i++)
-        sigdelset(&all, faults[i]);
+    // If the signal of a fault is blocked, the kernel ends the process without calling the handler.
+    for (size_t i = 0; i < INF_CRASH_SIGNALS; i++)
+        sigdelset(&all, inf_crash_signals[i]);
     require_success(pthread_sigmask(SIG_SETMASK, &all, before));
 }
 

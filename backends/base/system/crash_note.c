@@ -25,8 +25,7 @@
 #define THREADS_MAX 64u
 
 static const char digits[] = "0123456789abcdef";
-static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-#define SIGNALS INF_ARRAY_LENGTH(crash_signals)
+const int inf_crash_signals[INF_CRASH_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 // One place for a thread, in a cache line of its own.
 struct place {
@@ -34,7 +33,7 @@ struct place {
 };
 
 static struct place places[THREADS_MAX];
-static struct sigaction earlier[SIGNALS];
+static struct sigaction earlier[INF_CRASH_SIGNALS];
 static _Atomic int note_fd = -1;
 
 static _Thread_local volatile uint64_t own_key;
@@ -103,8 +102,8 @@ static void note_crash(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved = errno;
-    for (size_t i = 0; i < SIGNALS; i++)
-        if (crash_signals[i] == number)
+    for (size_t i = 0; i < INF_CRASH_SIGNALS; i++)
+        if (inf_crash_signals[i] == number)
             sigaction(number, &earlier[i], NULL);
     uint64_t key = info->si_code == SI_USER || info->si_code == SI_QUEUE ? 0 : find_key();
     if (key != 0)
@@ -120,10 +119,10 @@ enum inf_code inf_crash_note_install(int fd, struct inf_error *err)
     struct sigaction action = {.sa_sigaction = note_crash, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     atomic_store(&note_fd, fd);
-    for (size_t i = 0; i < SIGNALS; i++)
-        if (sigaction(crash_signals[i], &action, &earlier[i]) != 0)
-            return inf_fail(err, INF_EXHAUSTED, "no handler for signal %d: %s", crash_signals[i],
-                            strerror(errno));
+    for (size_t i = 0; i < INF_CRASH_SIGNALS; i++)
+        if (sigaction(inf_crash_signals[i], &action, &earlier[i]) != 0)
+            return inf_fail(err, INF_EXHAUSTED, "no handler for signal %d: %s",
+                            inf_crash_signals[i], strerror(errno));
     return INF_OK;
 }
 
@@ -131,8 +130,8 @@ void inf_crash_note_remove(void)
 {
     if (atomic_exchange(&note_fd, -1) < 0)
         return;
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaction(crash_signals[i], &earlier[i], NULL);
+    for (size_t i = 0; i < INF_CRASH_SIGNALS; i++)
+        sigaction(inf_crash_signals[i], &earlier[i], NULL);
 }
 
 uint64_t inf_crash_note_parse(const char *line)

@@ -12,14 +12,18 @@
 // Length of a note: a key in 16 hexadecimal digits, and the end of the line.
 #define INF_CRASH_NOTE_BYTES 17u
 
-// Installs handlers for the signals of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT. A handler
+// The signals of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT.
+#define INF_CRASH_SIGNALS 5
+extern const int inf_crash_signals[INF_CRASH_SIGNALS];
+
+// Installs handlers for the signals of a crash. A handler
 // appends a note to `fd`, and lets the crash take its course. `fd` stays open until
 // inf_crash_note_remove(). Signals that another process sent are no crashes.
 //
 // INF_EXHAUSTED  the system refuses a handler.
 enum inf_code inf_crash_note_install(int fd, struct inf_error *err) INF_NODISCARD;
 
-// Removes the handlers. Does nothing if there are none.
+// Restores the handlers that inf_crash_note_install() replaced. Does nothing if it was not called.
 void inf_crash_note_remove(void);
 
 // Begins and ends something with a key that is not 0, on the calling thread. Takes a few
