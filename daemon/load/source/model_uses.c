@@ -17,36 +17,65 @@ struct inf_model_uses {
     struct inf_record_file file;
 };
 
-static struct inf_model_use *find_model(const struct inf_model_use_counts *counts, const char *name)
+// Returns the index of a model, or the index at which it is to be inserted.
+static uint32_t find_place(const struct inf_model_use_counts *counts, const char *name)
 {
-    for (uint32_t i = 0; i < counts->count; i++)
-        if (strcmp(counts->models[i].name, name) == 0)
-            return (struct inf_model_use *)&counts->models[i];
-    return NULL;
+    uint32_t first = 0, end = counts->count;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (strcmp(counts->models[middle].name, name) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+static bool is_at(const struct inf_model_use_counts *counts, uint32_t place, const char *name)
+{
+    return place < counts->count && strcmp(counts->models[place].name, name) == 0;
+}
+
+static void move_models(struct inf_model_use_counts *counts, uint32_t to, uint32_t from)
+{
+    memmove(&counts->models[to], &counts->models[from],
+            (counts->count - from) * sizeof counts->models[0]);
+}
+
+// Forgets the model with the fewest requests, if it has fewer than `requests`. Returns false
+// otherwise.
+static bool forget_least(struct inf_model_use_counts *counts, uint64_t requests)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < counts->count; i++)
+        if (counts->models[i].requests < counts->models[least].requests)
+            least = i;
+    if (counts->models[least].requests >= requests)
+        return false;
+    move_models(counts, least, least + 1);
+    counts->count--;
+    return true;
 }
 
 uint64_t inf_model_use_counts_find(const struct inf_model_use_counts *counts, const char *name)
 {
-    const struct inf_model_use *model = find_model(counts, name);
-    return model != NULL ? model->requests : 0;
+    uint32_t place = find_place(counts, name);
+    return is_at(counts, place, name) ? counts->models[place].requests : 0;
 }
 
 void inf_model_use_counts_set(struct inf_model_use_counts *counts, const char *name,
                               uint64_t requests)
 {
-    struct inf_model_use *model = find_model(counts, name);
-    if (model == NULL && counts->count < INF_MODEL_USES_MAX)
-        model = &counts->models[counts->count++];
-    if (model == NULL) {
-        model = &counts->models[0];
-        for (uint32_t i = 1; i < counts->count; i++)
-            if (counts->models[i].requests < model->requests)
-                model = &counts->models[i];
-        if (model->requests >= requests)
+    uint32_t place = find_place(counts, name);
+    if (!is_at(counts, place, name)) {
+        if (counts->count == INF_MODEL_USES_MAX && !forget_least(counts, requests))
             return;
+        place = find_place(counts, name);
+        move_models(counts, place + 1, place);
+        counts->count++;
+        snprintf(counts->models[place].name, sizeof counts->models[place].name, "%s", name);
     }
-    snprintf(model->name, sizeof model->name, "%s", name);
-    model->requests = requests;
+    counts->models[place].requests = requests;
 }
 
 static bool take_line(void *context, const char *line)

@@ -11,10 +11,11 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// The most models. If there are more, those with the fewest requests are forgotten.
+// The most models that are counted. If more were used, those with the fewest requests are
+// forgotten.
 #define INF_MODEL_USES_MAX 1024u
 
-// Requests that models have answered, by name.
+// Requests that models have answered, sorted by name, so that the loop finds a model quickly.
 struct inf_model_use_counts {
     uint32_t count;
     struct inf_model_use {
