@@ -18,6 +18,14 @@ const char *inf_scan_outcome_name(enum inf_scan_outcome outcome)
     return names[outcome];
 }
 
+void inf_scan_known_models_destroy(struct inf_scan_known_models **known)
+{
+    for (uint32_t i = 0; *known != NULL && i < (*known)->count; i++)
+        inf_read_files_unref(&(*known)->models[i].files);
+    free(*known);
+    *known = NULL;
+}
+
 struct inf_load_job *inf_load_job_create(enum inf_load_job_kind kind)
 {
     assert(kind < INF_LOAD_JOB_KINDS);
@@ -70,9 +78,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
             close(self->model.directory_fd);
         break;
     case INF_LOAD_JOB_SCAN:
-        for (uint32_t i = 0; self->scan.known != NULL && i < self->scan.known->count; i++)
-            inf_read_files_unref(&self->scan.known->models[i].files);
-        free(self->scan.known);
+        inf_scan_known_models_destroy(&self->scan.known);
         free(self->scan.names);
         free(self->scan.ranks);
         free(self->scan.report);

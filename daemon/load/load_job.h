@@ -156,6 +156,9 @@ struct inf_scan_known_models {
     } models[];
 };
 
+// Frees the list with its references. NULL is allowed.
+void inf_scan_known_models_destroy(struct inf_scan_known_models **known);
+
 // Lists the models of the repository.
 struct inf_load_scan_job {
     struct inf_scan_known_models *known; // owned; NULL: no report is wanted

@@ -128,6 +128,15 @@ enum inf_code inf_service_repository_unload(struct inf_service *service,
     return inf_model_store_unload(service->options.store, model->name, model->version, &fault->err);
 }
 
+// Returns the call that waits for the job with this token; NULL if there is none.
+static struct inf_load *find_load(const struct inf_service *service, uint64_t token)
+{
+    struct inf_load *load = service->loads;
+    while (load != NULL && load->token != token)
+        load = load->next;
+    return load;
+}
+
 void inf_service_free_load(struct inf_service *service, struct inf_load *load)
 {
     struct inf_load **link = &service->loads;
@@ -176,9 +185,7 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
     // The scan of the repository is a job without a model.
     if (event->final && event->name[0] != '\0')
         inf_metrics_count_load(service->metrics, event->err.code == INF_OK);
-    struct inf_load *load = service->loads;
-    while (load != NULL && load->token != event->token)
-        load = load->next;
+    struct inf_load *load = find_load(service, event->token);
     *call = load != NULL && !load->abandoned ? &load->call : NULL;
     if (load == NULL || !event->final)
         return true;
@@ -195,10 +202,8 @@ bool inf_service_next_load(struct inf_service *service, struct inf_load_event *e
 static bool fill_reload(struct inf_service *service, const struct inf_load_event *event) INF_ON_LOOP
 {
     struct inf_reload_reply *reply = &service->reply.reload_reply;
-    const struct inf_load *load = service->loads;
+    const struct inf_load *load = find_load(service, event->token);
     size_t text_bytes = 0;
-    while (load != NULL && load->token != event->token)
-        load = load->next;
     if (load == NULL || !load->is_reload)
         return false;
     *reply = (struct inf_reload_reply){.models.entries = service->model_entries,

@@ -17,9 +17,9 @@ struct inf_model_store;
 
 struct inf_model_store_options {
     const char *repository; // directory of the models; NULL: none
-    // File that every complete directory of a model or version has; NULL or "": none.
     // Files that change are loaded after they have not changed for this time; 0: at once.
     uint32_t settle_ms;
+    // File that every complete directory of a model or version has; NULL or "": none.
     const char *ready_file;
     const struct inf_device_list *devices; // outlives the store
     uint32_t batch_rows_max;               // the most rows that one run may batch; 1: no batches
@@ -330,8 +330,8 @@ enum inf_code inf_model_store_is_ready(const struct inf_model_store *store,
                                        const char *version, bool *out_ready,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Returns the descriptor to which a crash of a run appends its note (inf_load_journal_notes_fd());
-// -1: none.
+// Returns the descriptor of inf_load_journal_notes_fd(), the file in which a crash notes which
+// model ran. It belongs to the store. -1: there is none.
 int inf_model_store_notes_fd(const struct inf_model_store *store);
 
 // Returns a descriptor that is readable while events for the loop are queued.

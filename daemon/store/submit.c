@@ -277,9 +277,7 @@ enum inf_code inf_store_submit_scan(struct inf_model_store *store,
 {
     struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SCAN);
     if (job == NULL) {
-        for (uint32_t i = 0; known != NULL && i < known->count; i++)
-            inf_read_files_unref(&known->models[i].files);
-        free(known);
+        inf_scan_known_models_destroy(&known);
         return inf_fail(err, INF_EXHAUSTED, "no memory to read the repository");
     }
     job->token = token;
