@@ -257,10 +257,10 @@ static enum inf_code compile_class(struct inf_model *model, const struct inf_sha
 {
     struct inf_run_options options = class->options;
     options.cancelled = cancelled;
-    if (options.user != 0 && model->classes.budget != NULL)
+    if (options.user != 0 && model->classes.budget != NULL) {
         options.buffer_bytes_max = atomic_load(&model->classes.budget->bytes_max);
-    if (options.user != 0 && model->classes.budget != NULL)
         options.room_bytes = atomic_load(&model->classes.budget->room_bytes);
+    }
     options.run_bytes_max = find_run_bytes_max(model, &options);
     INF_TRY(inf_graph_compiler_compile(&model->compiler, class->device, &options, graph,
                                        out_executable, err));

@@ -91,11 +91,17 @@ uint32_t inf_build_pad(struct inf_builder *b, uint32_t x, const int64_t *amounts
         data[i] = (int32_t)INF_MAX(INF_MIN(amounts[i], INT32_MAX), INT32_MIN);
         pads_any |= amounts[i] != 0;
     }
-    const uint32_t inputs[] = {x, list, value};
+    return pads_any ? inf_build_pad_by(b, x, list, mode, value) : x;
+}
+
+uint32_t inf_build_pad_by(struct inf_builder *b, uint32_t x, uint32_t pairs, enum inf_pad_mode mode,
+                          uint32_t value)
+{
+    const uint32_t inputs[] = {x, pairs, value};
     struct inf_build_node node =
         inf_build_describe_list(INF_OP_PAD, inputs, value != INF_VALUE_NONE ? 3 : 2);
     node.attrs.pad.mode = mode;
-    return pads_any ? inf_build_value(b, &node) : x;
+    return inf_build_value(b, &node);
 }
 
 uint32_t inf_build_gather(struct inf_builder *b, uint32_t x, uint32_t indices, int32_t axis)

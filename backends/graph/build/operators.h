@@ -58,6 +58,10 @@ uint32_t inf_build_slice(struct inf_builder *b, uint32_t x, int32_t axis, int64_
 // to pad with; INF_VALUE_NONE pads with 0. Returns x if all amounts are 0.
 uint32_t inf_build_pad(struct inf_builder *b, uint32_t x, const int64_t *amounts, int32_t rank,
                        enum inf_pad_mode mode, uint32_t value);
+// Adds padding by amounts that may be computed: `pairs` is i32 [rank, 2], the elements before and
+// after each axis. `value` is as in inf_build_pad().
+uint32_t inf_build_pad_by(struct inf_builder *b, uint32_t x, uint32_t pairs, enum inf_pad_mode mode,
+                          uint32_t value);
 // Adds the slices of x along an axis that are selected by `indices`.
 uint32_t inf_build_gather(struct inf_builder *b, uint32_t x, uint32_t indices, int32_t axis);
 // Adds x broadcast to the shape that is given by the i32 value `shape`.

@@ -82,6 +82,14 @@ static bool compute_same_padding(struct inf_onnx_scope *s, struct inf_onnx_windo
     return true;
 }
 
+bool inf_onnx_window_has_sizes(struct inf_onnx_scope *s, uint32_t x)
+{
+    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
+        if (inf_build_dim(&s->b, x, i) == INF_DIM_UNKNOWN)
+            return false;
+    return true;
+}
+
 uint32_t inf_onnx_window_pad(struct inf_onnx_scope *s, uint32_t x, const uint32_t *amounts,
                              int32_t axes, uint32_t value)
 {
@@ -91,9 +99,7 @@ uint32_t inf_onnx_window_pad(struct inf_onnx_scope *s, uint32_t x, const uint32_
         all[i] = i < 4 ? inf_build_list(&s->b, (int64_t[]){0}, 1) : amounts[i - 4];
     uint32_t pairs = inf_build_cast(&s->b, inf_build_concat(&s->b, all, count, 0), INF_DTYPE_I32);
     pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){axes + 2, 2}, 2);
-    struct inf_build_node node = inf_build_describe(INF_OP_PAD, x, pairs, value);
-    node.attrs.pad.mode = INF_PAD_CONSTANT;
-    return inf_build_value(&s->b, &node);
+    return inf_build_pad_by(&s->b, x, pairs, INF_PAD_CONSTANT, value);
 }
 
 // Adds nodes that compute what find_missing() returns, i32 [1].
@@ -111,8 +117,8 @@ static uint32_t add_missing(struct inf_onnx_scope *s, const struct inf_onnx_wind
     return inf_build_binary_number(b, INF_BINARY_MAX, inf_build_sub(b, end, size), 0);
 }
 
-uint32_t inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window,
-                                uint32_t x, uint32_t value)
+uint32_t inf_onnx_window_resolve(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                 uint32_t x, uint32_t value)
 {
     uint32_t amounts[2 * INF_ONNX_WINDOW_AXES];
     if ((!window->same && !window->lower) || compute_same_padding(s, window, x))

@@ -16,10 +16,9 @@ struct inf_onnx_window {
     int64_t dilation[INF_ONNX_WINDOW_AXES];
     int64_t before[INF_ONNX_WINDOW_AXES]; // padding before the first element
     int64_t after[INF_ONNX_WINDOW_AXES];
-    // true: the padding of auto_pad SAME_UPPER is not computed yet: it is left to the operator, or
-    // to inf_onnx_window_settle()
+    // true: auto_pad is SAME_UPPER; the operator or inf_onnx_window_resolve() computes the padding
     bool same;
-    bool lower; // true: inf_onnx_window_settle() must pad x as auto_pad SAME_LOWER says
+    bool lower; // true: inf_onnx_window_resolve() must pad x as auto_pad SAME_LOWER says
 };
 
 // Reads strides, dilations, pads, auto_pad and kernel_shape of a node whose x has rank 3 to 5.
@@ -41,8 +40,11 @@ void inf_onnx_window_read_filter(struct inf_onnx_scope *s, uint32_t filter,
 // If `same` or `lower` is set, clears both and computes the padding. If that needs a size that is
 // not known, the window gets no padding, and x is padded by nodes, with the scalar `value`;
 // INF_VALUE_NONE means 0. Returns x, or x padded. x has its channels first.
-uint32_t inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window,
-                                uint32_t x, uint32_t value);
+uint32_t inf_onnx_window_resolve(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                 uint32_t x, uint32_t value);
+
+// Returns true if the sizes of all spatial axes of x [n, c, ...] are known at import.
+bool inf_onnx_window_has_sizes(struct inf_onnx_scope *s, uint32_t x);
 
 // Adds a node that pads the spatial axes of x [n, c, ...] with the scalar `value`; INF_VALUE_NONE
 // means 0. `amounts` has two values i32 [1] for each axis: elements before and after.

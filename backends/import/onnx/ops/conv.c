@@ -177,7 +177,7 @@ static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t f
     if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
     if (rank == 5 || window.lower)
-        x = inf_onnx_window_settle(s, &window, x, read_padding_value(s, quantization));
+        x = inf_onnx_window_resolve(s, &window, x, read_padding_value(s, quantization));
     struct flat_conv conv = {.x = x,
                              .filter = filter,
                              .bias = bias,

@@ -51,17 +51,9 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
             inf_build_fail(&s->b, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
 }
 
-static bool has_known_sizes(struct inf_onnx_scope *s, uint32_t x)
-{
-    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
-        if (inf_build_dim(&s->b, x, i) == INF_DIM_UNKNOWN)
-            return false;
-    return true;
-}
-
 // Reads the window and output_padding. With auto_pad, the output size is the input size times the
-// stride. Returns true if `wanted` has the sizes of y, and the padding depends on a size of x that
-// is not known, so that it stays 0.
+// stride. Returns true if the node has output_shape, which goes to `wanted`, and a size of x is not
+// known: then the padding cannot be computed, the window has none, and y is cut out of the result.
 static bool read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                         uint32_t filter, int64_t *extra, int64_t *wanted)
 {
@@ -79,7 +71,7 @@ static bool read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
     const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     if (!inf_build_ok(&s->b) || (!there && automatic[0] != 'S'))
         return false;
-    if (there && !has_known_sizes(s, x))
+    if (there && !inf_onnx_window_has_sizes(s, x))
         return true;
     for (int32_t i = 0; i < window->axes; i++) {
         // Without padding y has stride * (size of x) + surplus elements.
@@ -267,10 +259,8 @@ static uint32_t pad_to_shape(struct inf_onnx_scope *s, uint32_t y, uint32_t dims
     uint32_t missing = inf_build_sub(&s->b, inf_build_cast(&s->b, shape, INF_DTYPE_I32), dims);
     uint32_t columns[] = {inf_build_expand_dims(&s->b, zeros, (int64_t[]){1}, 1),
                           inf_build_expand_dims(&s->b, missing, (int64_t[]){1}, 1)};
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_PAD, y, inf_build_concat(&s->b, columns, 2, 1), INF_VALUE_NONE);
-    node.attrs.pad.mode = INF_PAD_CONSTANT;
-    return inf_build_value(&s->b, &node);
+    uint32_t pairs = inf_build_concat(&s->b, columns, 2, 1);
+    return inf_build_pad_by(&s->b, y, pairs, INF_PAD_CONSTANT, INF_VALUE_NONE);
 }
 
 // Lowers MaxUnpool: moves each element to the position from which a MaxPool took it; other elements

@@ -281,10 +281,8 @@ static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint3
         return pad_all_periodically(s, x, inf_onnx_axes_clamp(s, pads));
     uint32_t halves = inf_build_reshape(&s->b, pads, (int64_t[]){2, inf_build_rank(&s->b, x)}, 2);
     uint32_t pairs = inf_build_transpose(&s->b, halves, (int64_t[]){1, 0}, 2);
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_PAD, x, inf_build_cast(&s->b, pairs, INF_DTYPE_I32), value);
-    node.attrs.pad.mode = read_pad_mode(s, mode);
-    return inf_build_value(&s->b, &node);
+    pairs = inf_build_cast(&s->b, pairs, INF_DTYPE_I32);
+    return inf_build_pad_by(&s->b, x, pairs, read_pad_mode(s, mode), value);
 }
 
 // Adds the amounts for every axis, first all before and then all after, of a padding whose axes or
@@ -369,8 +367,8 @@ static uint32_t crop_to_center(struct inf_onnx_scope *s, uint32_t x, int32_t axi
     return inf_build_value(b, &node);
 }
 
-// Lowers CenterCropPad: cuts or pads with zeros to a given size, around the centre. What is odd is
-// cut or added at the end.
+// Lowers CenterCropPad: cuts or pads with zeros to a given size, around the centre. If the number
+// of elements to cut or to add is odd, one more is cut or added at the end than at the beginning.
 static void lower_center_crop_pad(struct inf_onnx_scope *s)
 {
     struct inf_build_ints axes = {.count = 0};
@@ -393,9 +391,7 @@ static void lower_center_crop_pad(struct inf_onnx_scope *s)
     }
     uint32_t pairs = inf_build_concat(&s->b, amounts, 2 * (uint32_t)rank, 0);
     pairs = inf_build_reshape(&s->b, pairs, (int64_t[]){rank, 2}, 2);
-    struct inf_build_node node = inf_build_describe(INF_OP_PAD, x, pairs, INF_VALUE_NONE);
-    node.attrs.pad.mode = INF_PAD_CONSTANT;
-    s->outputs[0] = inf_build_value(&s->b, &node);
+    s->outputs[0] = inf_build_pad_by(&s->b, x, pairs, INF_PAD_CONSTANT, INF_VALUE_NONE);
 }
 
 // --- operators SpaceToDepth and DepthToSpace ---

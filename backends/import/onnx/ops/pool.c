@@ -67,15 +67,6 @@ static uint32_t pad_end(struct inf_onnx_scope *s, struct inf_onnx_window *window
     return inf_onnx_window_pad(s, x, amounts, window->axes, add_least(s, x));
 }
 
-// Returns true if the sizes of all spatial axes of x are known at import.
-static bool has_known_sizes(struct inf_onnx_scope *s, uint32_t x)
-{
-    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
-        if (inf_build_dim(&s->b, x, i) == INF_DIM_UNKNOWN)
-            return false;
-    return true;
-}
-
 static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
                             const struct inf_onnx_window *window)
 {
@@ -188,7 +179,7 @@ static void emit_pool(struct inf_onnx_scope *s, uint32_t x, struct inf_onnx_wind
 {
     bool is_average = s->op->kind == INF_POOL_AVERAGE;
     // Padding x is correct for a maximum only: an average would count the padding as elements.
-    bool open = ceil_mode && !window->same && !has_known_sizes(s, x);
+    bool open = ceil_mode && !window->same && !inf_onnx_window_has_sizes(s, x);
     if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
         !is_plain(window) || (open && is_average)) {
         emit_pool_nd(s, x, window, ceil_mode, count_pads);
@@ -218,10 +209,11 @@ static void emit_lower_pool(struct inf_onnx_scope *s, struct inf_onnx_window *wi
     if (s->op->kind == INF_POOL_AVERAGE && !count_pads) {
         uint32_t one = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 1);
         ones = inf_build_fill(&s->b, inf_build_shape(&s->b, x), one);
-        emit_pool(s, inf_onnx_window_settle(s, &other, ones, INF_VALUE_NONE), &other, false, false);
+        emit_pool(s, inf_onnx_window_resolve(s, &other, ones, INF_VALUE_NONE), &other, false,
+                  false);
         ones = s->outputs[0];
     }
-    x = inf_onnx_window_settle(s, window, x, is_max ? add_least(s, x) : INF_VALUE_NONE);
+    x = inf_onnx_window_resolve(s, window, x, is_max ? add_least(s, x) : INF_VALUE_NONE);
     emit_pool(s, x, window, false, false);
     if (ones != INF_VALUE_NONE)
         s->outputs[0] = inf_build_div(&s->b, s->outputs[0], ones);

@@ -46,10 +46,8 @@ static void lower_strided_slice(struct inf_tflite_scope *s)
 // Adds a padding node. `value` is what is padded with, or INF_VALUE_NONE for 0.
 static void emit_pad(struct inf_tflite_scope *s, enum inf_pad_mode mode, uint32_t value)
 {
-    struct inf_build_node node =
-        inf_build_describe(INF_OP_PAD, inf_tflite_data(s, 0), inf_tflite_list(s, 1), value);
-    node.attrs.pad.mode = mode;
-    s->outputs[0] = inf_build_value(&s->b, &node);
+    s->outputs[0] =
+        inf_build_pad_by(&s->b, inf_tflite_data(s, 0), inf_tflite_list(s, 1), mode, value);
 }
 
 static void lower_pad(struct inf_tflite_scope *s)
