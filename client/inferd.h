@@ -593,16 +593,17 @@ typedef struct inferd_reload_report {
     inferd_reload_row *rows; // sorted by outcome, in the order of the list above, and by name
     size_t count;
     size_t left_out; // number of rows for which the answer had no room
-    // Settings of the daemon that changed, with commas between: those that took effect, and those
-    // that need a restart.
+    // Names of changed settings of the daemon, with commas between. Those in restart_settings take
+    // effect after a restart.
     char changed_settings[256], restart_settings[256];
     char config_error[256]; // why the configuration was not applied; empty: it was
 } inferd_reload_report;
 
-// Has the daemon read its configuration and its repository again, as SIGHUP does: settings that can
-// change while it runs take effect, and models that are new, have changed or did not load before
-// are loaded. Returns when it is known what will be done; inferd_wait() or inferd_models() tell
-// how loads end. The caller frees *report with inferd_reload_report_free(). Needs the admin socket.
+// Has the daemon read its configuration and its repository again, as SIGHUP does. Changed settings
+// take effect if they can without a restart. Models are loaded if they are new, have changed or
+// could not be loaded before. Returns when it is known what will be done; inferd_wait() or
+// inferd_models() tell how loads end. The caller frees *report with inferd_reload_report_free().
+// Needs the admin socket.
 INFERD_API int inferd_reload(inferd_client *client, inferd_reload_report **report,
                              struct inferd_error *err);
 // Frees the report. NULL is allowed.

@@ -48,7 +48,7 @@ static uint64_t hash_status(const struct stat *status)
 // Returns a time in nanoseconds.
 static uint64_t join_time(const struct timespec *time)
 {
-    return (uint64_t)time->tv_sec * INF_NS_PER_MS * 1000 + (uint64_t)time->tv_nsec;
+    return (uint64_t)time->tv_sec * INF_NS_PER_S + (uint64_t)time->tv_nsec;
 }
 
 // What one fingerprint covers.

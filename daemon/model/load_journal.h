@@ -30,9 +30,9 @@ enum inf_code inf_load_journal_open(struct inf_load_journal **out_journal, const
 // Frees the journal and closes its file. NULL is allowed.
 void inf_load_journal_close(struct inf_load_journal **journal);
 
-// Returns the descriptor of the file to which a crash of a run appends notes
-// (backends/base/system/crash_note.h), which the next inf_load_journal_open() counts as a load of
-// that key that did not end. It belongs to the journal. -1: there is none.
+// Returns the descriptor of DIRECTORY/crashes.db, for inf_crash_note_install(): if a run crashes
+// the process, the key of its model is appended. The next inf_load_journal_open() counts each such
+// key like a load that did not end. The descriptor belongs to the journal. -1: there is no file.
 int inf_load_journal_notes_fd(const struct inf_load_journal *journal);
 
 // Returns how many loads of the model with this key did not end, since the last one that did.

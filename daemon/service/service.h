@@ -65,8 +65,8 @@ void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 // Continues a reload after the configuration was read again. Applies `next`: changes the live flags
 // whose values in the sources changed since the last reading, and logs the other changed flags,
 // which need a restart. NULL: the configuration is wrong, for the reason `why`. Then starts reading
-// the repository. If that fails, returns true if an admin waits for this reload: *call is to be
-// answered with *event.
+// the repository. Returns true if that fails and an admin waits for this reload: then sets *call to
+// the admin's call and *event to its answer, and the caller sends it.
 bool inf_service_finish_reload(struct inf_service *service, const struct inf_config *next,
                                const struct inf_error *why, struct inf_load_event *event,
                                struct inf_call **call) INF_NODISCARD INF_ON_LOOP;

@@ -203,11 +203,12 @@ enum inf_code inf_model_store_claim_memory(struct inf_model_store *store, uint64
     if (store->budget == NULL || inf_memory_budget_excess(store->budget, bytes) == 0)
         return INF_OK;
     uint64_t now_ns = inf_clock_ns();
-    // What was counted a moment ago holds, so that a client that asks again and again costs little.
+    // Models are not counted again soon after a refusal, so that a client that asks again and again
+    // costs little.
     if (now_ns - store->claim_failed_ns >= CLAIM_PAUSE_NS) {
         (void)inf_store_count_models(store);
         uint64_t excess = inf_memory_budget_excess(store->budget, bytes);
-        // Nothing is unloaded for what does not fit in any case.
+        // If even unloading all idle models would not make enough room, none is unloaded.
         if (excess > 0 && count_idle(store) >= excess) {
             (void)inf_store_evict(store, excess, now_ns, &cause);
             (void)inf_store_count_models(store);

@@ -79,8 +79,8 @@ struct inf_digit_loops {
     // small that a unit is no normal number.
     bool (*convert)(const float *x, size_t count, size_t block, struct inf_digits *digits);
     // y[c] = the sum of x[k] * weight of the columns c of the panel, padding included, over the
-    // `count` words. Indexed by the number of vectors - 1. Weights have 8 bits, and zero points are
-    // integers: panel->zeros is NULL. panel->first is 0.
+    // `count` words. Indexed by the number of vectors - 1. The weights must have 8 bits, the zero
+    // points must be integers (panel->zeros is NULL), and panel->first must be 0.
     void (*multiply[INF_BLOCKS_VECTORS])(const struct inf_blocks_panel *panel,
                                          const struct inf_digits *x, float *y);
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator nms with a fixed number of results and hard suppression, of one picture and class or of
-// several. It selects the boxes that ref
-// selects, in the same order: overlaps are computed in double, from the same sums. Three things
-// make it fast: boxes are taken from a heap, so that those behind the last selected one are never
-// sorted; the corners and the area of a box are computed once; and those of the selected boxes are
-// stored side by side.
+// several. It selects the boxes that ref selects, in the same order: overlaps are computed in
+// double, from the same sums. Three things make it fast: boxes are taken from a heap, so that those
+// behind the last selected one are never sorted; the corners and the area of a box are computed
+// once; and those of the selected boxes are stored side by side.
 #include <math.h>
 #include <string.h>
 
